@@ -180,7 +180,7 @@ fn an_instance_is_gone_only_where_ec2_shows_another_of_the_cluster() {
     let moto = moto();
     let run = Run::of(&moto, JOINING);
     let status = run.assert("Unknown", "Possible");
-    assert!(questions(&status).contains("in the region and account that were asked"), "{status:#}");
+    assert!(questions(&status).contains("in the region and account that nodewhy asked"), "{status:#}");
     moto.tell("instance", &json!({"id": "i-0c0000000000000a1"}));
     run.assert("InstanceEnded", "Certain");
 }

@@ -1,4 +1,4 @@
-//! What stands in no object: the words of the machine and of the components, given with `--logs`.
+//! Causes that no object shows: messages of the machine and of the components, given with `--logs`.
 
 pub mod api_server_unreachable;
 pub mod api_server_untrusted;

@@ -1,4 +1,4 @@
-//! Nodes that are there and not of use: kubelet, pressure, names, deletion.
+//! Nodes that exist but are not usable: kubelet, pressure, names, deletion.
 
 pub mod admission_refuses_node;
 pub mod csi_driver_missing;

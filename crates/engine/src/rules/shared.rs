@@ -1,4 +1,4 @@
-//! What several rules ask. A rule never asks another rule.
+//! The common part of several rules. A rule never asks another rule.
 
 pub mod access_entry;
 pub(crate) mod agent_chain;

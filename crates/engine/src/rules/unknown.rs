@@ -1,4 +1,4 @@
-//! No rule fits: say what the machine waits for, and what would tell more. Never a guess.
+//! No rule fits: say what the machine waits for, and which commands would show more. Never guess.
 
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
@@ -14,31 +14,33 @@ pub const CAUSE: &str = "Unknown";
 /// The page of this verdict.
 pub const PAGE: &str = include_str!("../../pages/Unknown.md");
 
-/// The verdict where no rule has one.
+/// The verdict if no rule has one.
 pub fn finding(case: &Case) -> Finding {
     let subject = case.subject().replacen('/', " ", 1);
     let since = case.since();
     let summary = match case.stage() {
-        Stage::Launch => format!("{subject} has shown no instance since {since}, and the objects do not tell why."),
+        Stage::Launch => format!("{subject} has shown no instance since {since}, and no object shows the reason."),
         Stage::Join => {
             let instance = case.claim.and_then(|c| c.instance_id()).unwrap_or("The instance");
             format!(
-                "{instance} of {subject} was launched at {since} and no Node has joined; the objects do not tell why."
+                "{instance} of {subject} was launched at {since} but no Node has joined, and no object shows the reason."
             )
         }
         Stage::Register => {
             format!(
-                "{subject} has a Node that Karpenter has not registered since {since}, and the objects do not tell why."
+                "{subject} has a Node that Karpenter has not registered since {since}, and no object shows the reason."
             )
         }
         Stage::Initialize => {
-            format!("{subject} has been registered but not initialized since {since}, and the objects do not tell why.")
+            format!("{subject} has been registered but not initialized since {since}, and no object shows the reason.")
         }
         Stage::Ready if case.wait.symptom == Symptom::ByTurns => {
-            format!("{subject} has been Ready and NotReady by turns since {since}, and the objects do not tell why.")
+            format!(
+                "{subject} has been flapping between Ready and NotReady since {since}, and no object shows the reason."
+            )
         }
-        Stage::Ready => format!("{subject} has not been Ready since {since}, and the objects do not tell why."),
-        Stage::Terminate => format!("{subject} has been terminating since {since}, and the objects do not tell why."),
+        Stage::Ready => format!("{subject} has not been Ready since {since}, and no object shows the reason."),
+        Stage::Terminate => format!("{subject} has been terminating since {since}, and no object shows the reason."),
     };
     // What keeps it from going tells nothing of why it did not come, but is the next trouble.
     let leaves = case.claim.is_some_and(|claim| claim.metadata.deletion_timestamp.is_some());
@@ -46,7 +48,7 @@ pub fn finding(case: &Case) -> Finding {
     let summary = summary + &said.map_or_else(String::new, logged::quoted);
     let finding = Finding::new(Confidence::Possible, summary, case.wait.evidence.clone())
         .with_all(logged::last_steps(case))
-        .with_all(said.map(|fact| logged::told(fact, "nodewhy does not know the line; it may be the cause")));
+        .with_all(said.map(|fact| logged::told(fact, "nodewhy does not know the line, but it may be the cause")));
     let finding = match case.stage() {
         Stage::Join => ask_the_instance(case, finding),
         Stage::Launch => finding
@@ -61,13 +63,13 @@ pub fn finding(case: &Case) -> Finding {
                 format!("{} | grep {}", commands::karpenter_log(case), name(case)),
             )
             .unknown(
-                "Does an admission webhook refuse changes to Nodes?",
+                "Does an admission webhook reject changes of Nodes?",
                 "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml",
             ),
         Stage::Initialize | Stage::Ready => {
             let finding = match case.node {
                 Some(node) => finding
-                    .unknown("What do the Node and its pods say?", format!("kubectl describe node {}", node.name())),
+                    .unknown("What do the Node and its pods report?", format!("kubectl describe node {}", node.name())),
                 None => finding,
             };
             ask_the_instance(case, finding)
@@ -76,9 +78,9 @@ pub fn finding(case: &Case) -> Finding {
             finding.unknown("What blocks the drain?", format!("kubectl describe nodeclaim {}", name(case)))
         }
     };
-    finding.fix("Run the commands under \"not known\" while the machine still exists.").step(
+    finding.fix("Run the commands under \"not known\" while the machine still exists. They disrupt nothing.").step(
         Risk::Inspect,
-        "Keep the evidence before the machine is deleted",
+        "Save the evidence before Karpenter deletes the machine",
         Some("nodewhy collect > nodewhy-dump.json".to_owned()),
     )
 }

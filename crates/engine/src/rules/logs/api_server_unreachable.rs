@@ -1,4 +1,4 @@
-//! The kubelet's log says that it does not reach the API server.
+//! The kubelet's log says that its requests do not reach the API server.
 
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use logs::fact::{Reason, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "ApiServerUnreachable",
-    summary: "The kubelet logged that it does not reach the API server: the name, the route or a firewall",
+    summary: "The kubelet logged that it does not reach the API server: the name, the route or a firewall is wrong",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::Pods, Input::Logs],
     lint: false,
@@ -30,9 +30,9 @@ fn check(case: &Case) -> Opinion {
     }
     let is_name = root.is_because(&[Reason::NameNotFound]);
     let fix = if is_name {
-        "Let the machine resolve the endpoint's name: the endpoint's private hosted zone has to be associated with the VPC, DNS support and host names be on, and custom name servers ask the VPC's; or turn on the public endpoint."
+        "Make the endpoint's name resolvable for the machine. Associate the endpoint's private hosted zone with the VPC, turn DNS support and host names on, and let custom name servers ask the VPC's. Or turn on the public endpoint. None of this disrupts running nodes."
     } else {
-        "Open the way from the machine to the endpoint: security groups of machine and control plane (443), network ACLs, routes, and the addresses that a public endpoint admits."
+        "Open the way from the machine to the endpoint: security groups of machine and control plane (443), network ACLs, routes, and the addresses that a public endpoint accepts. This does not disrupt running nodes."
     };
     let finding = root
         .finding(case)
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(own) = asked.and_then(|asked| case.user_data_naming(&[asked])) {
         return finding
             .blaming(own)
-            .fix("Leave the VPC's name server to the machine, or have those that user data names forward to it: they do not know the endpoint's name.")
+            .fix("Let the machine use the VPC's name server, or let the name servers in user data forward to it: they do not know the endpoint's name. New machines get the change.")
             .into();
     }
     // The name and its zone are the cluster's.
@@ -61,14 +61,14 @@ fn check(case: &Case) -> Opinion {
     finding.blaming(cluster.filter(|_| is_name).or_else(|| case.class_field("spec.subnetSelectorTerms"))).into()
 }
 
-/// The address of the name server that was asked, as Go's resolver says it.
+/// The address of the name server that Go's resolver asked, from its message.
 /// Source: Go 1.26 net/net.go `DNSError.Error`: `lookup NAME on SERVER: …`.
 fn name_server(said: &str) -> Option<&str> {
     let (_, rest) = said.split_once("lookup ")?.1.split_once(" on ")?;
     rest.split_once(":53").map(|(server, _)| server).filter(|server| !server.is_empty())
 }
 
-/// The endpoint of EKS whose name was looked up; its private hosted zone is called so too.
+/// The EKS endpoint that the kubelet looked up. Its private hosted zone has the same name.
 /// Source: <https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html>.
 fn endpoint(said: &str) -> Option<&str> {
     let (_, rest) = said.split_once("lookup ")?;

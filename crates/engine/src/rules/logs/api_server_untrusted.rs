@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "ApiServerUntrusted",
-    summary: "The kubelet logged that the certificate of the API server is of another authority or another time",
+    summary: "The kubelet logged that the API server's certificate has another authority, or that its time is wrong",
     stages: &[Stage::Join, Stage::Register, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -24,11 +24,11 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let fix = if root.fact.trouble == Trouble::ClockWrong {
-        "Set the machine's clock: let it reach 169.254.169.123, and let chronyd run before the kubelet."
+        "Correct the machine's clock: it must reach 169.254.169.123, and chronyd must run before the kubelet."
     } else if case.is_elsewhere() {
-        "Have new machines made with the certificate authority that the cluster has now: it was rotated, or they are another cluster's. Look for an old one where Karpenter takes it from: an instance template of a node pool from before the rotation, the image, or its own settings, which it reads when it starts."
+        "Give new machines the certificate authority that the cluster has now: it was rotated, or theirs is another cluster's. Look for an old one at Karpenter's sources: an instance template of a node pool from before the rotation, the image, or its own settings, which it reads when it starts."
     } else {
-        "Give the machine the certificate authority of this cluster: take an old one out of the user data or the image, and let no proxy break TLS to the endpoint."
+        "Give the machine the certificate authority of this cluster: remove an old one from the user data or the image, and keep proxies from breaking TLS to the endpoint. New machines get the change."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()

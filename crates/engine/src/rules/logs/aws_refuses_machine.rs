@@ -1,4 +1,4 @@
-//! A log says that IAM denies a call that the machine, the network plugin or Karpenter has to make.
+//! A log says that IAM denies a call that the machine, the network plugin or Karpenter must make.
 
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -13,8 +13,7 @@ use logs::fact::{Reason, Trouble};
 
 const KARPENTER: &str = "karpenter";
 
-const UNNAMED: &str =
-    "Allow the call that the line names: in the policy of the role that makes it, or in that role's trust policy.";
+const UNNAMED: &str = "Allow the call that the line names, in the policy of the role that makes it or in that role's trust policy. This disrupts nothing.";
 
 pub static RULE: Rule = Rule {
     cause: "AwsRefusesMachine",
@@ -39,7 +38,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::AwsRefuses]) else { return Opinion::Silent };
     let finding = root.finding(case).fix(root.denial().map_or_else(|| UNNAMED.to_owned(), |denial| denial.fix())).step(
         Risk::Inspect,
-        "See who calls what: the denial names both",
+        "See which role calls what: the denial names both",
         logged::command(case),
     );
     let of_karpenter = root.fact.program == KARPENTER;
@@ -64,13 +63,13 @@ fn check(case: &Case) -> Opinion {
     }
     if root.is_because(&[Reason::OrganizationPolicy]) {
         return finding
-            .fix("Have the service control policy of the organization admit the call, or ask for what it admits; no policy of the role overrules it.")
+            .fix("Allow the call in the organization's service control policy, or request only what it allows. No policy of the role overrides it.")
             .blaming(Blame::object("", "ServiceControlPolicy", "organization"))
             .into();
     }
     if let Some(account) = refused_account(case, &root.fact.program, text) {
         return finding
-            .fix("Correct the trust policy of the role that the ServiceAccount names: the cluster's OIDC provider, and this namespace and name as its subject.")
+            .fix("Correct the trust policy of the role that the ServiceAccount names: it must name the cluster's OIDC provider, and this namespace and name as its subject. This disrupts nothing.")
             .blaming(account)
             .into();
     }
@@ -81,7 +80,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// The ServiceAccount whose role AWS does not give its pods: that role trusts somebody else.
+/// The ServiceAccount that cannot assume its role, because the role trusts another subject.
 /// Source: <https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html>.
 fn refused_account(case: &Case, program: &str, text: &str) -> Option<Blame> {
     if !text.contains("AssumeRoleWithWebIdentity") {
@@ -93,7 +92,7 @@ fn refused_account(case: &Case, program: &str, text: &str) -> Option<Blame> {
     Some(Blame::object("v1", "ServiceAccount", account).namespace(namespace).field("metadata.annotations"))
 }
 
-/// Whether the pod acts with the role of its Node, for want of one of its own.
+/// Whether the pod uses the role of its node because it has none of its own.
 fn borrows(case: &Case, pod: &Pod, denied: Option<&str>) -> bool {
     let names_its_role = |own: &ServiceAccount| {
         own.metadata.name == pod.spec.service_account_name
@@ -114,15 +113,15 @@ fn without_own_role(finding: Finding, pod: &Pod) -> Finding {
             format!("Pod/{namespace}/{pod_name}"),
             "spec.containers[*].env",
             "neither AWS_ROLE_ARN nor AWS_CONTAINER_CREDENTIALS_FULL_URI",
-            "so it calls AWS with the role of the Node that it runs on",
+            "so it calls AWS with the role of the node that it runs on",
         ))
         .blaming(Blame::object("v1", "ServiceAccount", account).namespace(namespace).field("metadata.annotations"))
         .fix(format!(
-            "Give Karpenter its own role, in the namespace that it runs in: an EKS Pod Identity association for ServiceAccount {namespace}/{account}, or the annotation eks.amazonaws.com/role-arn; then start its pods anew. The role of the Nodes should not have these rights."
+            "Give Karpenter its own role in its namespace: an EKS Pod Identity association for ServiceAccount {namespace}/{account}, or the annotation eks.amazonaws.com/role-arn. Then restart its pods, which disrupts no node. The role of the nodes should not have these permissions."
         ))
         .step(
             Risk::Inspect,
-            "See which role the ServiceAccount is given",
+            "See which role the ServiceAccount has",
             Some(format!("kubectl get serviceaccount -n {namespace} {account} -o yaml")),
         )
 }

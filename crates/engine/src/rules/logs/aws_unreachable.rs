@@ -1,4 +1,4 @@
-//! The machine's log says that AWS or the instance's metadata service gives no answer.
+//! The machine's log says that AWS or the instance's metadata service does not answer.
 
 use crate::api::{Risk, Stage};
 use crate::case::Case;
@@ -24,16 +24,16 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let fix = if root.fact.trouble == Trouble::NoMetadata {
-        "Let the machine reach its metadata service: httpEndpoint, httpTokens and hop limit of the node class, and what firewalls in user data do to 169.254.169.254."
+        "Give the machine a way to its metadata service: check httpEndpoint, httpTokens and hop limit of the node class, and firewalls in user data that block 169.254.169.254. New machines get the change."
     } else {
-        "Give the machine's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups admit the machine."
+        "Give the machine's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups accept the machine. This does not disrupt running nodes."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     if let Some(without) = without_proxy(case, &root) {
         return finding
             .adding(&without)
             .blaming(root.user_data(case))
-            .fix("Give nodeadm the proxy too: drop-ins for nodeadm-config.service and nodeadm-run.service, written by a boothook (text/cloud-boothook), for nodeadm-config runs before other user data; with NO_PROXY for 169.254.169.254, the API server and the VPC.")
+            .fix("Give nodeadm the proxy too, with drop-ins for nodeadm-config.service and nodeadm-run.service. Write them with a boothook (text/cloud-boothook), because nodeadm-config runs before other user data. Set NO_PROXY for 169.254.169.254, the API server and the VPC.")
             .into();
     }
     if let Some((says, fix)) = without_fips(case, &root) {
@@ -47,7 +47,7 @@ fn check(case: &Case) -> Opinion {
     finding.blaming(blame).into()
 }
 
-/// A unit of systemd has no environment but its own, and bash's and the kubelet's proxy is not nodeadm's.
+/// A systemd unit only has its own environment, so nodeadm does not get the proxy of bash and the kubelet.
 /// Source: awslabs/amazon-eks-ami nodeadm-config.service, nodeadm-run.service; systemd.exec(5) `Environment=`.
 fn without_proxy(case: &Case, root: &Root) -> Option<String> {
     let (_, text) = case.user_data().filter(|_| root.fact.program == "nodeadm")?;
@@ -60,7 +60,7 @@ fn without_proxy(case: &Case, root: &Root) -> Option<String> {
         .any(|part| has(part));
     let name = case.class()?.name();
     (of_others && !of_nodeadm).then(|| {
-        format!("User data of {name} sets a proxy for others (containerd, the kubelet, the shell), and none for the units of nodeadm (nodeadm-config, nodeadm-run), which ask AWS first and past it.")
+        format!("User data of {name} sets a proxy for others (containerd, the kubelet, the shell), but none for the units of nodeadm (nodeadm-config, nodeadm-run), which call AWS first and without it.")
     })
 }
 
@@ -80,7 +80,7 @@ fn without_fips(case: &Case, root: &Root) -> Option<(String, &'static str)> {
     let region = zone.trim_end_matches(|c: char| c.is_ascii_lowercase());
     let is_without = !WITH_FIPS.iter().any(|begin| region.starts_with(begin));
     (is_fips && is_without && root.fact.trouble == Trouble::AwsUnreachable).then(|| {
-        let says = format!("Its image is one for FIPS, which asks FIPS endpoints of AWS, and EC2 has none in {region}.");
+        let says = format!("Its image is one for FIPS, which calls FIPS endpoints of AWS, but EC2 has none in {region}.");
         (says, "Select the variant of the image that is not for FIPS, or use it in a region whose services have FIPS endpoints.")
     })
 }

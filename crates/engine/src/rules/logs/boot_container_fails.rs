@@ -1,4 +1,4 @@
-//! The console says that a container or command failed that has to succeed before Bottlerocket goes on.
+//! The console says that a container or command failed that must succeed before Bottlerocket continues.
 
 use crate::api::{Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "BootContainerFails",
-    summary: "A Bottlerocket bootstrap container or command that is essential failed, so the boot stops before the kubelet",
+    summary: "An essential Bottlerocket bootstrap container or command failed, so the boot stops before the kubelet",
     stages: &[Stage::Join],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::BootContainerFailed]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Correct the bootstrap container's source or what it does, or set essential = false for it if machines may do without.")
+        .fix("Correct the bootstrap container's source or its program. Or set essential = false for it if your machines do not need it. New machines get the change.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

@@ -1,4 +1,4 @@
-//! The kubelet's log says that it does not take its flags or its configuration.
+//! The kubelet's log says that it rejects its flags or its configuration.
 
 use crate::api::{Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletRefusesConfiguration",
-    summary: "The kubelet logged that it refuses a flag, a label or its configuration, and ended",
+    summary: "The kubelet logged that it rejects a flag, a label or its configuration, and exited",
     stages: &[Stage::Join, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::KubeletRefusesConfiguration]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Take out or correct what the line names, in the user data or in the image's own configuration of the kubelet.")
+        .fix("Remove or correct the setting that the line names, in the user data or in the image's own configuration of the kubelet. New machines get the change.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

@@ -1,4 +1,4 @@
-//! The kubelet's log says that the API server does not let it in.
+//! The kubelet's log says that the API server rejects it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletTurnedAway",
-    summary: "The kubelet, Karpenter or the authenticator logged that the API server refuses it: not authenticated, not authorized, or refused by a webhook",
+    summary: "The kubelet, Karpenter or the authenticator logged that the API server rejects it: not authenticated, not authorized, or refused by a webhook",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[
         Input::Nodes,
@@ -35,15 +35,15 @@ fn check(case: &Case) -> Opinion {
     };
     let finding = if root.fact.trouble == Trouble::AdmissionRefuses {
         root.finding(case)
-            .fix("Exempt Nodes, kubelets and Karpenter from the webhook or policy that the line names, or give the Nodes what it asks for.")
+            .fix("Exempt Nodes, kubelets and Karpenter from the webhook or policy that the line names, or give the Nodes what it requires. Neither disrupts running nodes.")
             .step(
                 Risk::Inspect,
-                "See which webhooks and policies there are",
+                "See which webhooks and policies exist",
                 "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml".to_owned(),
             )
     } else if root.fact.names.contains_key("instance") {
         root.finding(case)
-            .fix("Let the cluster's role call ec2:DescribeInstances, as AmazonEKSClusterPolicy does: of the instance's private DNS name the authenticator makes the name of the Node. An instance that is gone is none to it.")
+            .fix("Allow the cluster's role to call ec2:DescribeInstances, as AmazonEKSClusterPolicy does. The authenticator derives the Node name from the instance's private DNS name and rejects terminated instances.")
     } else if let Some((known, own)) = two_names(&root.fact.last.text) {
         other_name(case, &root, known, own)
     } else if case.is_elsewhere() {
@@ -54,7 +54,7 @@ fn check(case: &Case) -> Opinion {
     finding.step(Risk::Inspect, "Read the whole console", logged::command(case)).into()
 }
 
-/// The name by which the API server knows the kubelet, and the one that it has for its Node, where both are names of
+/// The name by which the API server knows the kubelet, and the name of the kubelet's Node, if both are names of
 /// machines.
 /// Source: kubernetes v1.36.3 plugin/pkg/admission/noderestriction/admission.go `admitNode`.
 fn two_names(text: &str) -> Option<(&str, &str)> {
@@ -69,7 +69,7 @@ fn two_names(text: &str) -> Option<(&str, &str)> {
     (quoted(end) && quoted(begin) && known != own && known.contains('.') && !own.is_empty()).then_some((known, own))
 }
 
-/// EC2 calls the instance, and so the authenticator its kubelet, otherwise than the machine calls itself.
+/// EC2's name of the instance, and so the authenticator's name of its kubelet, differs from the machine's own.
 /// Source: EC2 user guide, "Amazon EC2 instance hostnames and domains".
 fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
     let machine = case.instance_id().unwrap_or("the machine");
@@ -79,7 +79,7 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
     let finding = Finding::new(
         root.confidence(),
         format!(
-            "On {machine} the kubelet calls its Node {own}, and EC2 calls the instance {known}{why}. The two differ, so the API server takes it for another Node's kubelet, and does not let it in."
+            "On {machine} the kubelet's name for its Node is {own}, but EC2's name for the instance is {known}{why}. Because they differ, the API server treats it as another Node's kubelet and rejects it."
         ),
         root.evidence(),
     );
@@ -90,44 +90,44 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
     });
     let finding = if by_id {
         finding
-            .fix("Have the node class select subnets whose instances are named by their address (private-dns-hostname-type-on-launch ip-name), or use an image that takes EC2's private DNS name for that of its Node.")
+            .fix("Select subnets in the node class whose instances are named by their address (private-dns-hostname-type-on-launch ip-name), or use an image that uses EC2's private DNS name as its Node name. New machines get the change.")
             .blaming(case.class_field("spec.subnetSelectorTerms"))
     } else {
-        finding.fix("Have the machine take EC2's private DNS name for that of its Node: look for a host name that user data or the image sets, and for a domain-name in the VPC's DHCP options.")
+        finding.fix("Make the machine use EC2's private DNS name as its Node name. Look for a host name that user data or the image sets, and for a domain-name in the VPC's DHCP options.")
     };
-    finding.step(Risk::Inspect, "See what EC2 calls the instance, and why", look)
+    finding.step(Risk::Inspect, "See EC2's name of the instance and how the subnet sets it", look)
 }
 
-/// Elsewhere than on EKS a new kubelet asks for its certificate with a bootstrap token.
+/// Outside EKS a new kubelet requests its certificate with a bootstrap token.
 /// Source: kubernetes v1.36.3 plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go `AuthenticateToken`.
 fn by_token(case: &Case, root: &Root<'_>) -> Finding {
     let finding = root.finding(case);
     if root.fact.trouble == Trouble::Forbidden {
         return finding
-            .fix("Let the group that kubelets come with make certificate signing requests (ClusterRole system:node-bootstrapper), and the kubelet's own certificate name its Node.")
-            .step(Risk::Inspect, "See whom it is bound to", "kubectl get clusterrolebindings -o wide".to_owned());
+            .fix("Allow the kubelets' group to create certificate signing requests (ClusterRole system:node-bootstrapper). Make sure that the kubelet's own certificate names its Node.")
+            .step(Risk::Inspect, "See to which groups and users roles are bound", "kubectl get clusterrolebindings -o wide".to_owned());
     }
     let finding = finding.adding(
-        "— it asks with a bootstrap token, or a certificate, that the API server does not know (any more): it has expired, or was renewed since.",
+        "The kubelet uses a bootstrap token, or a certificate, that the API server does not know (any more): it has expired, or was renewed since.",
     );
     // Source: Azure/karpenter-provider-azure pkg/operator/options/options.go `KubeletClientTLSBootstrapToken`.
     let is_handed_on = case.class().is_some_and(|class| class.kind == "AKSNodeClass");
     let given = case.karpenter().filter(|_| is_handed_on);
     let Some((namespace, name)) = given.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
-        return finding.fix("Renew the bootstrap token or credentials that new machines are given: in the instance template, the image or Karpenter's settings.");
+        return finding.fix("Renew the bootstrap token or credentials that new machines get: in the instance template, the image or Karpenter's settings.");
     };
     finding
         .fix(format!(
-            "Give Karpenter the bootstrap token that is valid now (KUBELET_BOOTSTRAP_TOKEN of Deployment {name}), and again whenever it is renewed: what it holds, it hands to every new machine."
+            "Give Karpenter the currently valid bootstrap token (KUBELET_BOOTSTRAP_TOKEN of Deployment {name}), and again whenever it is renewed. Karpenter passes its token to every new machine."
         ))
         .step(
             Risk::Inspect,
-            "See which bootstrap tokens there are, and until when",
+            "See which bootstrap tokens exist and when they expire",
             "kubectl get secrets -n kube-system --field-selector type=bootstrap.kubernetes.io/token -o yaml".to_owned(),
         )
         .step(
             Risk::Mutating,
-            "Put in the one that is valid",
+            "Set the valid token",
             format!("kubectl edit deployment -n {namespace} {name}"),
         )
         .blaming(
@@ -137,11 +137,10 @@ fn by_token(case: &Case, root: &Root<'_>) -> Finding {
         )
 }
 
-const OUTLIVED: &str =
-    "An entry that is older than the role is of an earlier one of its name: delete it and make it anew.";
+const OUTLIVED: &str = "If the entry is older than the role, it belongs to an earlier role of the same name: delete it and create it again.";
 
-/// EKS keeps the id of the role in its access entry: one that was deleted and made anew under its name has another, and
-/// is turned away though an entry names it.
+/// EKS keeps the id of the role in its access entry. A role that was deleted and recreated under its name has another
+/// id, so EKS rejects it although an entry names it.
 fn made_anew(finding: Finding, is_forbidden: bool, cluster: &str, role: &str) -> Finding {
     if is_forbidden {
         return finding;
@@ -153,18 +152,18 @@ fn made_anew(finding: Finding, is_forbidden: bool, cluster: &str, role: &str) ->
     let made = format!("aws iam get-role --role-name {role} --query Role.CreateDate");
     finding.blaming(Blame::object("", "EKSAccessEntry", role)).step(
         Risk::Inspect,
-        "See whether the role has an entry, and whether that is older than the role",
+        "See whether the role has an entry, and whether the entry is older than the role",
         Some(format!("{entry}; {made}")),
     )
 }
 
-/// Who lets the node role in: aws-auth, access entries, or both. The log does not tell, and to correct what is not read
-/// helps nobody.
+/// Names what authorizes the node role: aws-auth, access entries, or both. The log does not show which, and correcting
+/// the one that does not apply does not help.
 fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     let type_ = access_entry::type_for(case);
     let is_forbidden = root.fact.trouble == Trouble::Forbidden;
     let entry = if is_forbidden {
-        "Let the node role's entry in aws-auth have the groups system:bootstrappers and system:nodes, and the username of the Node's name".to_owned()
+        "Add the groups system:bootstrappers and system:nodes, and the username of the Node's name, to the node role's entry in aws-auth".to_owned()
     } else {
         "Map the node role in aws-auth".to_owned()
     };
@@ -177,7 +176,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     }));
     let ask = |finding: Finding| {
         finding.ask_aws(
-            "Does the cluster go by aws-auth, by access entries, or by both?",
+            "Does the cluster use aws-auth, access entries, or both?",
             format!(
                 "aws eks describe-cluster --name {cluster} --query cluster.accessConfig.authenticationMode --output text"
             ),
@@ -189,11 +188,11 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     };
     match (is_read, mapped) {
         (Some(false), _) => with_role(finding)
-            .fix(format!("Give the node role {or_entry}: aws-auth does not count here. {OUTLIVED}"))
+            .fix(format!("Give the node role {or_entry}, because this cluster does not use aws-auth. {OUTLIVED}"))
             .step(Risk::Inspect, "See which roles have one", format!("aws eks list-access-entries --cluster-name {cluster} --output text")),
         (_, Some(role)) => ask(made_anew(finding, is_forbidden, cluster, role)
-            .fix(format!("aws-auth makes a node of {role} by now: see whether an access entry of {role} says otherwise or is older than the role, which takes a new one, and whether the machine has that role."))
-            .step(Risk::Inspect, "See who the machine is to AWS", case.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].IamInstanceProfile.Arn' --output text")))),
+            .fix(format!("aws-auth now maps {role} as a node. Check whether an access entry of {role} contradicts it or is older than the role (then recreate the entry), and whether the machine has that role."))
+            .step(Risk::Inspect, "See which instance profile the machine has", case.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].IamInstanceProfile.Arn' --output text")))),
         (Some(true), None) => {
             let (risk, text, command) = correct;
             finding
@@ -202,14 +201,14 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
                 .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
         }
         (None, None) if aws_auth_role::by_entries(case) => ask(with_role(finding).fix(format!(
-            "Other Nodes come in by an access entry: give the node role {or_entry}. {OUTLIVED}"
+            "Other Nodes join through an access entry: give the node role {or_entry}. {OUTLIVED}"
         ))),
         (None, None) => {
             let (risk, text, command) = correct;
             // Who is mapped is not known: that it is turned away is the symptom only.
             let finding = Finding { confidence: finding.confidence.min(Confidence::Likely), ..finding };
-            ask(finding.fix(format!("{entry}, where the cluster goes by it; else make {or_entry} for the role.")))
-                .step(risk, format!("{text}, where the cluster goes by it"), command)
+            ask(finding.fix(format!("{entry}, if the cluster uses it. Otherwise create {or_entry} for the role. Neither disrupts running nodes.")))
+                .step(risk, format!("{text}, if the cluster uses it"), command)
         }
     }
 }

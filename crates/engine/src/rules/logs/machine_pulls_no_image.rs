@@ -1,4 +1,4 @@
-//! The machine's log says that an image that it needs cannot be pulled.
+//! The machine's log says that it cannot pull an image that it needs.
 
 use crate::api::{Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "MachinePullsNoImage",
-    summary: "The machine logged that it cannot pull an image that it needs to come up",
+    summary: "The machine logged that it cannot pull an image that it needs to become a node",
     stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::ImagePullFails]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Correct the image that the line names, or let the machine reach and read its registry: endpoints for ecr.api, ecr.dkr and s3, and the policy AmazonEC2ContainerRegistryPullOnly.")
+        .fix("Correct the image reference that the line names, or open the way to its registry and allow pulls: endpoints for ecr.api, ecr.dkr and s3, and the policy AmazonEC2ContainerRegistryPullOnly. None of this disrupts running nodes.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

@@ -1,4 +1,4 @@
-//! A log says why pods get no network: that of the network plugin, or of its operator.
+//! The log of the network plugin or of its operator says why pods get no network.
 
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use logs::fact::{Fact, Reason, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "NetworkPluginFails",
-    summary: "The network plugin logged why it does not come up, or gets no addresses",
+    summary: "The network plugin logged why it does not start or gets no addresses",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets, Input::EniConfigs, Input::Logs],
     lint: false,
@@ -32,16 +32,16 @@ fn check(case: &Case) -> Opinion {
     }
     let typha = out_of_reach(root.fact);
     let (blame, fix) = if typha {
-        let admits = "Let the security groups of the Nodes admit Typha's port (TCP 5473) from each other: calico-node reads the API server through Typha.";
+        let admits = "Open Typha's port (TCP 5473) between the nodes in their security groups, because calico-node reads the API server through Typha. This disrupts nothing.";
         (case.class_field("spec.securityGroupSelectorTerms"), admits)
     } else if logged::speaker(case, &root.fact.program).is_some_and(|pod| pod.daemon_set().is_none()) {
-        let names = "Correct what the line names: the rights, the settings or the version of the operator, which gives the addresses of all machines; or restart it (kubectl rollout restart), where it started before what it does not know was there.";
+        let names = "Correct what the line names: the permissions, the settings or the version of the operator, which assigns the addresses of all nodes. Or restart it (kubectl rollout restart), if it started before the object existed that it does not know.";
         (program(case, root.fact), names)
     } else if root.fact.reason == Some(Reason::Forbidden) {
-        let grants = "Give the ServiceAccount that the line names its rights back: its ClusterRole and the binding, as the add-on or its manifest makes them.";
+        let grants = "Restore the permissions of the ServiceAccount that the line names: its ClusterRole and the binding, as the add-on or its manifest creates them. This disrupts nothing.";
         (program(case, root.fact), grants)
     } else if root.fact.ends {
-        let names = "Correct what the line names: a setting or the version of the program that logged it, or what the image of the Node or the type of instance lacks.";
+        let names = "Correct what the line names: a setting or the version of the program that logged it, or what the node's image or the instance type lacks.";
         (program(case, root.fact), names)
     } else {
         let names = "Correct what the line names: free addresses of the subnet (with prefix delegation whole prefixes of 16, which a subnet reservation keeps free), the ENIConfig, the version of aws-node, or the subnets' tags.";
@@ -49,13 +49,13 @@ fn check(case: &Case) -> Opinion {
     };
     let finding = root.finding(case).fix(fix).step(
         Risk::Inspect,
-        "See the pods on the Node",
+        "See the pods on the node",
         case.node.map(|node| format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())),
     );
     finding.blaming(blame).into()
 }
 
-/// What gives the machine the subnet that the line names.
+/// The object from which the machine gets the subnet that the line names.
 fn of_subnet(case: &Case, subnet: &str) -> Option<Blame> {
     let config = case.cluster.eni_configs().find(|config| config.spec.subnet == subnet).map(|config| {
         Blame::object("crd.k8s.amazonaws.com/v1alpha1", "ENIConfig", &config.metadata.name).field("spec.subnet")
@@ -64,12 +64,12 @@ fn of_subnet(case: &Case, subnet: &str) -> Option<Blame> {
     config.or_else(|| of_class().and_then(|_| case.class_field("spec.subnetSelectorTerms")))
 }
 
-/// Typha gives no answer on another Node: what drops the packets stands between them.
+/// Typha does not answer from another Node, so something between them drops the packets.
 fn out_of_reach(fact: &Fact) -> bool {
     fact.names.contains_key("typha") && fact.reason == Some(Reason::Timeout)
 }
 
-/// The workload that gave up by itself: its text says with which version and settings.
+/// The workload that exited by itself. Its template shows the version and settings.
 fn program(case: &Case, fact: &Fact) -> Option<Blame> {
     let pod = logged::speaker(case, &fact.program)?;
     let blame = match pod.daemon_set() {

@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "RuntimeNotUp",
-    summary: "containerd is not up when it is needed: its configuration is refused, or whoever needs it does not wait",
+    summary: "containerd does not run when it is needed: it rejects its configuration, or nodeadm or the kubelet does not wait for it",
     stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::RuntimeNotUp]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Correct containerd's configuration where it refuses it; where it is only slow, use an image whose nodeadm waits for it, and let the machine be replaced.")
+        .fix("If containerd rejects its configuration, correct that. If it is only slow, use an image whose nodeadm waits for it. Then replace the machine.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

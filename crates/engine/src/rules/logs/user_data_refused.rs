@@ -1,4 +1,4 @@
-//! The machine's log says that a program refused what user data says.
+//! The machine's log says that a program rejected the user data.
 
 use crate::api::{Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "UserDataRefused",
-    summary: "nodeadm, Bottlerocket or cloud-init logged that it does not take the user data, so no kubelet is configured",
+    summary: "nodeadm, Bottlerocket or cloud-init logged that it rejects the user data, so no kubelet is configured",
     stages: &[Stage::Join],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::UserDataRefused]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Correct in the user data what the line names; new machines take it, this one will not.")
+        .fix("Correct the part of the user data that the line names. New machines get the change, this one does not.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

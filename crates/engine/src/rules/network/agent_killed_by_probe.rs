@@ -1,4 +1,4 @@
-//! The kubelet kills the network plugin or kube-proxy of a Ready Node again and again, since its probe gets no answer.
+//! The kubelet kills the network plugin or kube-proxy of a Ready Node again and again, because its probe fails.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use readers::source_text;
 
 pub static RULE: Rule = Rule {
     cause: "AgentKilledByProbe",
-    summary: "The Node is Ready, and the kubelet kills its network plugin or kube-proxy again and again: their liveness probe fails",
+    summary: "The Node is Ready, but the kubelet kills its network plugin or kube-proxy again and again because their liveness probe fails",
     stages: &[Stage::Ready],
     reads: &[Input::Events, Input::Pods],
     lint: false,
@@ -35,17 +35,17 @@ fn check(case: &Case) -> Opinion {
     let why = format!("its liveness probe fails{fails}");
     let fix = if late {
         format!(
-            "Let the liveness and readiness probes of DaemonSet {set} wait longer (timeoutSeconds 5 or more, as its newer versions do) and let it request more CPU; pods that take more CPU than they request keep it from answering."
+            "Raise timeoutSeconds of the liveness and readiness probes of DaemonSet {set} to 5 or more, as its newer versions do, and raise its CPU request. Both restart it on every node. Pods that use more CPU than they request keep it from answering."
         )
     } else {
         format!(
-            "Read what pod {name} logged before it was killed: its probe gets no good answer, and every restart leaves new pods of the Node without network."
+            "Read what pod {name} logged before the kubelet killed it. Its probe gets a bad answer, and during every restart new pods of the node get no network."
         )
     };
     Finding::new(Confidence::Likely, summary(case, node, set, &why), case.wait.evidence.clone())
         .with_all(probe.map(|e| of_probe(pod, e)))
         .linked([
-            Link::new(format!("Node/{}", node.name()), "Ready, and its pods are without network by turns"),
+            Link::new(format!("Node/{}", node.name()), "Ready, but its new pods get no network during each restart"),
             Link::new(format!("Pod/{name}"), why),
         ])
         .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template.spec.containers"))
@@ -57,7 +57,7 @@ fn check(case: &Case) -> Opinion {
         )
         .unknown("What takes the CPU of the Node?", format!("kubectl describe node {}", node.name()))
         .unknown(
-            "What does it say before it is killed?",
+            "What does it log before the kubelet kills it?",
             format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50"),
         )
         .into()
@@ -73,7 +73,7 @@ fn summary(case: &Case, node: &Node, set: &str, why: &str) -> String {
 
 fn of_probe(pod: &Pod, event: &Event) -> Evidence {
     let object = format!("Event Pod/{}", pod.metadata.name);
-    Evidence::new(object, "message", answer(&event.message), "what the probe got as an answer")
+    Evidence::new(object, "message", answer(&event.message), "the answer that the probe got")
 }
 
 /// Source: kubernetes v1.36.3 pkg/kubelet/prober/prober.go `probe`.
@@ -81,7 +81,7 @@ fn fails_probe(event: &Event) -> bool {
     event.reason == "Unhealthy" && event.message.contains("Liveness probe failed")
 }
 
-/// Of a line that a probe logs as JSON only what it says: its time is another each time.
+/// Keeps only the message of a line that a probe logs as JSON, because its time differs each time.
 fn answer(message: &str) -> String {
     let said = message.split_once("Liveness probe failed").map_or(message, |(_, said)| said.trim_start_matches(": "));
     let said = said.rsplit_once(r#""msg":""#).map_or(said, |(_, said)| said.trim_end_matches(['}', '"']));

@@ -1,4 +1,4 @@
-//! The network plugin or kube-proxy does not work on a Ready Node: pods are put there, and their network is not.
+//! The network plugin or kube-proxy does not work on a Ready Node: the scheduler assigns pods that get no network.
 
 use crate::api::{Link, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use crate::upstream::network_agents::KUBE_PROXY;
 
 pub static RULE: Rule = Rule {
     cause: "AgentNotReady",
-    summary: "The Node is Ready, and its network plugin or kube-proxy has not been for long: pods are put there and lack network",
+    summary: "The Node is Ready, but its network plugin or kube-proxy has not been for long: pods scheduled there lack network",
     stages: &[Stage::Ready],
     reads: &[
         Input::NodeClaims,
@@ -36,11 +36,11 @@ fn check(case: &Case) -> Opinion {
     let obstacle = of_pod(case, node, pod);
     let lacks = if set == KUBE_PROXY { "way to Services" } else { "network" };
     let summary = format!(
-        "Node {} is Ready, and its {set} has not been since {}: {}. Pods are put there, and may lack their {lacks}.",
+        "Node {} is Ready, but its {set} has not been since {}: {}. The scheduler still assigns pods to the node, and they may lack their {lacks}.",
         node.name(),
         case.since(),
         obstacle.why.trim_end_matches('.')
     );
-    let symptom = Link::new(format!("Node/{}", node.name()), "Ready, and takes pods");
+    let symptom = Link::new(format!("Node/{}", node.name()), "Ready, and accepts pods");
     obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }

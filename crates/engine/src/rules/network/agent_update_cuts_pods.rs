@@ -1,4 +1,4 @@
-//! The pods of a Ready Node are out of reach since a new revision of its network plugin or kube-proxy runs there.
+//! The pods of a Ready Node are unreachable since a new revision of its network plugin or kube-proxy runs there.
 
 use crate::api::{Blame, Confidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "AgentUpdateCutsPods",
-    summary: "The Node is Ready, and its pods are out of reach since a new revision of the network plugin or of kube-proxy runs there",
+    summary: "The Node is Ready, but its pods are unreachable since a new revision of the network plugin or of kube-proxy runs there",
     stages: &[Stage::Ready],
     reads: &[Input::Nodes, Input::Events, Input::Pods],
     lint: false,
@@ -26,27 +26,27 @@ fn check(case: &Case) -> Opinion {
     let ByRevision { agent, set, pod, event, cut, well, .. } = found;
     let namespace = agent.metadata.namespace.as_deref().unwrap_or_default();
     let only = format!(
-        "pods are out of reach on {cut} Nodes with its new revision{}, and on none of {well} with another",
+        "pods are unreachable on {cut} Nodes with its new revision{}, and on none of {well} with another",
         image(agent)
     );
     let summary = format!(
-        "Node {} is Ready, and its pods are out of reach since {}, just after pod {} of DaemonSet {set} had come: {only}, where pods of the same text are well.",
+        "Node {} is Ready, but its pods are unreachable since {}, just after pod {} of DaemonSet {set} started: {only}, where pods with the same template work.",
         node.name(),
         case.since(),
         agent.metadata.name
     );
     Finding::new(Confidence::Likely, summary, case.wait.evidence.clone())
         .linked([
-            Link::new(format!("Node/{}", node.name()), "Ready, and its pods are out of reach"),
+            Link::new(format!("Node/{}", node.name()), "Ready, but its pods are unreachable"),
             Link::new(format!("Pod/{}", pod.metadata.name), event.said()),
             Link::new(format!("DaemonSet/{set}"), only),
         ])
         .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template"))
-        .fix(format!("Stop the update of DaemonSet {set} and go back to its former revision, and read in the release notes of the new one which of its settings must change. Where its configuration was edited with it, that may be it just as well."))
+        .fix(format!("Stop the update of DaemonSet {set} and go back to its former revision, which restarts its pods. Then read in the release notes of the new revision which of its settings must change. If you edited its configuration together with the update, that edit may be the reason instead."))
         .step(Risk::Inspect, "See what differs between its revisions", format!("kubectl rollout history daemonset -n {namespace} {set}"))
-        .step(Risk::Mutating, "Go back to the former revision", format!("kubectl rollout undo daemonset -n {namespace} {set}"))
+        .step(Risk::Mutating, "Go back to the former revision. Its pods restart", format!("kubectl rollout undo daemonset -n {namespace} {set}"))
         .unknown(
-            format!("What does the new revision of {set} do to the routes and rules of pods that were there before?"),
+            format!("What does the new revision of {set} do to the routes and rules of pods that ran before the update?"),
             format!("kubectl logs -n {namespace} {} --all-containers --tail=50", agent.metadata.name),
         )
         .into()

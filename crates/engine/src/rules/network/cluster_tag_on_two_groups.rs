@@ -1,5 +1,5 @@
-//! Two security groups of the machine have the cluster's tag, and the controller of load balancers wants one, as the
-//! machines of another node class have.
+//! Two security groups of the node have the cluster's tag, but the load balancer controller needs exactly one, as the
+//! nodes of another node class have.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "ClusterTagOnTwoGroups",
-    summary: "Load balancers do not reach the machine: two of its security groups have the cluster's tag",
+    summary: "Load balancers do not reach the node because two of its security groups have the cluster's tag",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Events],
     lint: false,
@@ -32,24 +32,24 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Node {name} is Ready and gets no traffic of load balancers: its security groups {groups}, which {} {} selects, both have the tag kubernetes.io/cluster/…, and the controller of {} {} wants just one to open for the load balancer's target group.",
+            "Node {name} is Ready but gets no traffic from load balancers: its security groups {groups}, which {} {} selects, both have the tag kubernetes.io/cluster/…. The controller of {} {} needs exactly one such group to open it for the load balancer's target group.",
             class.kind,
             class.name(),
             about.kind,
             about.name,
         ),
-        Evidence::new(object.clone(), "status.securityGroups", groups.clone(), "both are among those that the controller names"),
+        Evidence::new(object.clone(), "status.securityGroups", groups.clone(), "the controller names both groups"),
     )
     .with(case.wait.evidence.clone())
     .linked([
         Link::new(object, format!("it selects {groups}")),
-        Link::new(format!("{}/{}", about.kind, about.name), "its controller finds two groups with the cluster's tag, and opens none"),
+        Link::new(format!("{}/{}", about.kind, about.name), "its controller finds two groups with the cluster's tag and opens neither"),
     ])
     .blaming(Blame::class(class).field(field))
-    .fix("Select one of the groups only, by a tag of your own (karpenter.sh/discovery), or take the tag kubernetes.io/cluster/… from the other group: it is to mark the one to open. The group that EKS makes for the cluster has it always.")
+    .fix("Select only one of the groups, by a tag of your own (karpenter.sh/discovery). Karpenter then replaces the nodes of the class. Or remove the tag kubernetes.io/cluster/… from the group that should stay closed, which disrupts nothing. The group that EKS creates for the cluster always has the tag.")
     .step(
         Risk::Inspect,
-        "See who has the tag",
+        "See which group has the tag",
         Some(format!("aws ec2 describe-security-groups --group-ids {ids} --query 'SecurityGroups[].[GroupId,GroupName,Tags]'")),
     )
     .into()

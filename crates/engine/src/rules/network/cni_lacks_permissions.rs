@@ -1,4 +1,4 @@
-//! The VPC CNI is denied the EC2 calls that it needs.
+//! AWS denies the VPC CNI the EC2 calls that it needs.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// `ec2:DescribeNetworkInterfaces`, where the message names the call.
+/// `ec2:DescribeNetworkInterfaces`, if the message names the call.
 fn call(message: &str) -> &str {
     message.split_whitespace().find(|word| word.starts_with("ec2:")).unwrap_or("EC2")
 }
@@ -46,24 +46,29 @@ fn check(case: &Case) -> Opinion {
             node.name(),
             call(&event.message)
         ),
-        Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), "aws-node says so itself"),
+        Evidence::new(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.said(),
+            "aws-node itself reports the denied call",
+        ),
     )
     .blaming(blame)
     .fix(fix)
     .step(
         Risk::Inspect,
-        "See with which role aws-node runs",
+        "See which role aws-node uses",
         Some("kubectl get serviceaccount -n kube-system aws-node -o yaml".to_owned()),
     )
     .step(
         Risk::Inspect,
-        "See which role the machine has, and what the Node says",
+        "See the node's role and the state of the Node",
         Some(format!("kubectl describe node {}", node.name())),
     )
     .into()
 }
 
-/// Whose permissions they are, the object that names them, and what to do.
+/// The role that lacks the permission, the object that names it, and the fix.
 fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
     const POLICY: &str = "AmazonEKS_CNI_Policy (with IPv6 a policy of your own with ec2:AssignIpv6Addresses)";
     let account = || Blame::object("v1", "ServiceAccount", "aws-node").namespace("kube-system");
@@ -72,7 +77,7 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
             format!("the role {role} of its ServiceAccount"),
             account().field("metadata.annotations['eks.amazonaws.com/role-arn']"),
             format!(
-                "Attach {POLICY} to the role {role}, and see that its trust policy names the ServiceAccount kube-system/aws-node."
+                "Attach {POLICY} to the role {role}, and check that its trust policy names the ServiceAccount kube-system/aws-node."
             ),
         ),
         Credentials::PodIdentity => (

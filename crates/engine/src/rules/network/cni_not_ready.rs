@@ -1,4 +1,4 @@
-//! The Node is NotReady because no network plugin has set itself up on it.
+//! The Node is NotReady because no network plugin is set up on it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
         format!("Node/{}", node.name()),
         r#"status.conditions[?(@.type=="Ready")]"#,
         ready.shown(),
-        "the kubelet has no network plugin; it says so until the plugin has written its configuration",
+        "the kubelet reports no network plugin until the plugin has written its configuration",
     );
     let pods = case.pods().filter(|p| p.daemon_set().and_then(rank).is_some());
     let pod = pods.min_by_key(|p| (p.is_ready(), p.trouble().is_none(), p.daemon_set().and_then(rank)));
@@ -60,7 +60,7 @@ fn check(case: &Case) -> Opinion {
             observed.0,
             "status",
             observed.1,
-            "this sets up the Node's network",
+            "the network plugin that sets up the Node's network",
         ));
         obstacle.explain(finding, symptom(node, ready))
     };
@@ -74,13 +74,13 @@ fn check(case: &Case) -> Opinion {
             format!("{head} because the network plugin (CNI) in its image has not set itself up."),
             evidence,
         )
-        .fix("Look at the instance: no pod sets up the network on this kind of Node.")
-        .unknown("What do the Node's own services say?", format!("kubectl describe node {}", node.name())),
+        .fix("Look at the instance: on this kind of node no pod sets up the network.")
+        .unknown("What do the node's own services log?", format!("kubectl describe node {}", node.name())),
         (Some(pod), _) => asking_for_eni_config(case, node, pod, because(of_pod(case, node, pod), evidence)),
         (None, Some(name)) => because(without_pod(case, node, name), evidence),
         (None, None) if case.cluster.missing(Input::DaemonSets).is_none() => Finding::new(
             Confidence::Likely,
-            format!("{head}: no network plugin (CNI) that nodewhy knows is installed in this cluster."),
+            format!("{head}: this cluster has no network plugin (CNI) that nodewhy knows."),
             evidence,
         )
         .blaming(Blame::object("apps/v1", "DaemonSet", "aws-node").namespace("kube-system"))
@@ -90,13 +90,13 @@ fn check(case: &Case) -> Opinion {
             format!("{head} because its network plugin (CNI) has not set itself up."),
             evidence,
         )
-        .fix("Get the network plugin's pod running on this Node.")
+        .fix("Get the network plugin's pod running on this node.")
         .unknown("Does the network plugin's pod run there?", pods_command(node)),
     };
     finding.step(Risk::Inspect, "See the pods on the Node", Some(pods_command(node))).into()
 }
 
-/// On EKS these get their network plugin with the image, not from a DaemonSet.
+/// These nodes on EKS get their network plugin with the image, not from a DaemonSet.
 fn has_builtin_plugin(node: &Node) -> bool {
     is_windows(node) || node.metadata.label("eks.amazonaws.com/compute-type") == Some("auto")
 }
@@ -105,7 +105,7 @@ fn pods_command(node: &Node) -> String {
     format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())
 }
 
-/// Custom networking needs one more object, which the pod's words do not name.
+/// Custom networking needs one more object, which the pod's message does not name.
 fn asking_for_eni_config(case: &Case, node: &Node, pod: &Pod, finding: Finding) -> Finding {
     let (Some(set), Some(zone)) = (custom_networking(case), node.metadata.label("topology.kubernetes.io/zone")) else {
         return finding;
@@ -117,20 +117,20 @@ fn asking_for_eni_config(case: &Case, node: &Node, pod: &Pod, finding: Finding) 
         format!("DaemonSet/{}", set.metadata.name),
         "spec.template.spec.containers[0].env",
         "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true",
-        "pods get addresses only where an ENIConfig fits the Node",
+        "pods get addresses only if an ENIConfig fits the Node",
     ));
     if let Some(config) = case.cluster.eni_config(eni_config_of(set, node).0) {
         let (name, subnet) = (&config.metadata.name, &config.spec.subnet);
         return finding
-            .adding(&format!("With custom networking it attaches interfaces of {subnet}, as ENIConfig {name} says."))
+            .adding(&format!("Custom networking attaches interfaces of {subnet}, which ENIConfig {name} names."))
             .with(Evidence::new(
                 format!("ENIConfig/{name}"),
                 "spec.subnet",
                 subnet.clone(),
-                format!("an interface can be attached only where the subnet is in the Node's zone {zone}"),
+                format!("an interface can be attached only if the subnet is in the Node's zone {zone}"),
             ))
             .ask_aws(
-                format!("Is {subnet} in zone {zone}, with free addresses, and are the security groups of its VPC?"),
+                format!("Is {subnet} in zone {zone} with free addresses, and do the security groups belong to its VPC?"),
                 format!("aws ec2 describe-subnets --subnet-ids {subnet} --query 'Subnets[].[AvailabilityZone,VpcId,AvailableIpAddressCount]'"),
             );
     }

@@ -1,4 +1,4 @@
-//! The public endpoint of the cluster admits others than this machine.
+//! The cluster's public endpoint does not accept this machine's address.
 
 use crate::api::Stage;
 use crate::objects::input::Input;
@@ -7,11 +7,11 @@ use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "EndpointAccessRefuses",
-    summary: "The cluster's public endpoint does not admit the address that the machine comes from",
+    summary: "The cluster's public endpoint does not accept the machine's address",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
     page: include_str!("../../../pages/EndpointAccessRefuses.md"),
     check: |case| opinion(case, hop::ACCESS_REFUSED),
 };

@@ -1,4 +1,4 @@
-//! Custom networking is on, and the ENIConfig that aws-node looks for does not exist.
+//! Custom networking is on, but the ENIConfig that aws-node looks for does not exist.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "EniConfigMissing",
-    summary: "The VPC CNI's custom networking is on, and there is no ENIConfig of the name that it looks for on this Node",
+    summary: "The VPC CNI's custom networking is on, but the ENIConfig that it looks for on this Node does not exist",
     stages: &[Stage::Initialize, Stage::Ready],
     // The ENIConfigs themselves matter only where custom networking is on: then the finding asks for them.
     reads: &[Input::Pods, Input::DaemonSets, Input::EniConfigs],
@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
     }
     let (name, from) = eni_config_of(set, node);
     if let Some(config) = case.cluster.eni_config(name) {
-        let because = format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name());
+        let because = format!("ENIConfig {name}, which the VPC CNI uses for Node {}, exists", node.name());
         return Opinion::ruled_out(config, because);
     }
     let unread = case.cluster.missing(Input::EniConfigs);
@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
         (Some(from), _) => (
             format!("it looks for ENIConfig {name} (the Node's {from}), which does not exist"),
             Blame::object("crd.k8s.amazonaws.com/v1alpha1", "ENIConfig", name),
-            format!("Create ENIConfig {name} with a subnet of the Node's zone, or correct what names it."),
+            format!("Create ENIConfig {name} with a subnet of the Node's zone, or correct the setting that names it. Neither disrupts other nodes."),
         ),
         (None, Some(label)) => (
             format!(
@@ -56,15 +56,15 @@ fn check(case: &Case) -> Opinion {
             ),
             daemon_set,
             format!(
-                "Let ENI_CONFIG_LABEL_DEF name a label that every Node has (topology.kubernetes.io/zone) instead of {label}, with one ENIConfig for each value."
+                "Set ENI_CONFIG_LABEL_DEF to a label that every Node has (topology.kubernetes.io/zone) instead of {label}, and create one ENIConfig for each value. aws-node restarts on every node."
             ),
         ),
         (None, None) => (
-            "nothing tells it which ENIConfig is this Node's (ENI_CONFIG_LABEL_DEF is not set), so it looks for ENIConfig default"
+            "no setting names this Node's ENIConfig (ENI_CONFIG_LABEL_DEF is not set), so it looks for ENIConfig default"
                 .to_owned()
                 + if unread.is_some() { "" } else { ", which does not exist" },
             daemon_set,
-            "Set ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone on the VPC CNI and name one ENIConfig after each zone.".to_owned(),
+            "Set ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone on the VPC CNI, and name one ENIConfig after each zone. aws-node restarts on every node.".to_owned(),
         ),
     };
     let confidence = if unread.is_none() && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
@@ -79,7 +79,7 @@ fn check(case: &Case) -> Opinion {
             format!("DaemonSet/{}", set.metadata.name),
             "spec.template.spec.containers[0].env",
             format!("{CUSTOM_NETWORKING}=true"),
-            "pods get addresses only where an ENIConfig fits the Node",
+            "pods get addresses only if an ENIConfig fits the Node",
         ),
     )
     .blaming(blame)
@@ -98,7 +98,7 @@ fn check(case: &Case) -> Opinion {
         Some(_) => finding,
         None => finding.step(
             Risk::Mutating,
-            "Let the zone name the ENIConfig; the DaemonSet's pods restart",
+            "Let the zone name the ENIConfig. The DaemonSet's pods restart",
             Some(format!(
                 "kubectl set env -n {namespace} daemonset/{} ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone",
                 set.metadata.name
@@ -106,7 +106,7 @@ fn check(case: &Case) -> Opinion {
         ),
     };
     if unread.is_some() {
-        finding.unknown("Is there an ENIConfig of the name default?", Input::EniConfigs.command()).into()
+        finding.unknown("Does an ENIConfig with the name default exist?", Input::EniConfigs.command()).into()
     } else {
         finding.into()
     }

@@ -1,4 +1,5 @@
-//! The machine's address is of another IP family than the cluster's: an EKS cluster has one, and cannot change it.
+//! The machine's address and the cluster have different IP families. An EKS cluster has one family and cannot change
+//! it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -16,7 +17,7 @@ use readers::userdata::{Family, IpFamily};
 
 pub static RULE: Rule = Rule {
     cause: "IpFamilyDiffers",
-    summary: "The machine takes an IPv4 address in an IPv6 cluster, or asks for an IPv6 one in an IPv4 cluster",
+    summary: "The machine uses an IPv4 address in an IPv6 cluster, or needs an IPv6 address in an IPv4 cluster",
     stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
     reads: &[
         Input::Nodes,
@@ -33,11 +34,11 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// The cluster's family, and what shows it.
+/// The cluster's family, and the object that shows it.
 struct OfCluster {
     family: IpFamily,
     seen: Evidence,
-    /// Whether Nodes in service and the VPC CNI's setting say the same.
+    /// Whether the Nodes in service and the VPC CNI's setting agree.
     proven: bool,
 }
 
@@ -63,11 +64,11 @@ fn registered(case: &Case) -> Opinion {
     }
     let name = node.name();
     let outcome = if uninitialized {
-        "the cloud controller, which lists the instance's addresses of the cluster's family only, does not find it and leaves its uninitialized taint"
+        "the cloud controller lists only the instance's addresses of the cluster's family, so it does not find this one and leaves its uninitialized taint"
     } else if node.is_ready() {
-        "it is Ready, but its network plugin and kube-proxy work with the cluster's family only, so its kubelet and its pods are out of reach for others"
+        "it is Ready, but its network plugin and kube-proxy work only with the cluster's family, so other components cannot reach its kubelet and its pods"
     } else {
-        "its network plugin and kube-proxy work with the cluster's family only"
+        "its network plugin and kube-proxy work only with the cluster's family"
     };
     // k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go: an address that the kubelet was given and the
     // cloud does not list fails the whole update.
@@ -85,7 +86,7 @@ fn registered(case: &Case) -> Opinion {
     blamed(case, Finding::new(confidence, summary, evidence).with(cluster.seen), own, cluster.family).into()
 }
 
-/// A machine that is told to take an IPv6 address, and has none to take: Karpenter gives it one in IPv6 clusters only.
+/// The node class asks for an IPv6 address, but the machine has none: Karpenter assigns one only in IPv6 clusters.
 fn asked_for(case: &Case) -> Opinion {
     let Some(class) = case.class() else { return Opinion::Silent };
     if decided(case) != Some(IpFamily::V6) {
@@ -98,7 +99,7 @@ fn asked_for(case: &Case) -> Opinion {
         return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
     }
     let summary = format!(
-        "{} {} has its machines register with an IPv6 address, but the cluster is IPv4: an instance without an IPv6 address ends its bootstrap there, and no Node appears.",
+        "{} {} makes its machines register with an IPv6 address, but the cluster is IPv4. An instance without an IPv6 address stops its bootstrap there, so no Node appears.",
         class.kind,
         class.name()
     );
@@ -106,14 +107,14 @@ fn asked_for(case: &Case) -> Opinion {
     ask_the_instance(case, finding).into()
 }
 
-/// The family that the node class decides on.
+/// The family that the node class sets.
 fn decided(case: &Case) -> Option<IpFamily> {
     let by_text = case.user_data().and_then(|(user_data, _)| user_data.ip_family());
     by_text.map(|found| found.value).or_else(|| by_dns(case))
 }
 
-/// `spec.kubelet.clusterDNS`: its family is the one of which Karpenter tells bootstrap.sh, and Bottlerocket looks for
-/// an address. nodeadm goes by the cluster's CIDR.
+/// `spec.kubelet.clusterDNS`: Karpenter passes its family to bootstrap.sh, and Bottlerocket looks for an address of
+/// that family. nodeadm uses the cluster's CIDR.
 /// Sources: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/eksbootstrap.go `isIPv6`;
 /// bottlerocket-core-kit a10182f sources/api/pluto/src/main.rs.
 fn by_dns(case: &Case) -> Option<IpFamily> {
@@ -121,31 +122,31 @@ fn by_dns(case: &Case) -> Option<IpFamily> {
     IpFamily::of_text(class.spec.kubelet.get("clusterDNS")?.get(0)?.as_str()?)
 }
 
-/// Names what gave the machine the `wrong` family.
+/// Names the setting that gave the machine the `wrong` family.
 fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Finding {
     let text = case.user_data().and_then(|(data, text)| Some((data.ip_family().filter(|f| f.value == wrong)?, text)));
     match (case.class(), text) {
         (Some(class), Some((found, text))) => finding
             .blaming(Blame::class(class).field("spec.userData").at(text, found.span))
-            .fix(format!("Let userData name the {right} service range of this cluster: --ip-family and --service-ipv6-cidr of bootstrap.sh, spec.cluster.cidr of a NodeConfig."))
-            .step(Risk::Mutating, "Correct userData; new machines are then right", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
+            .fix(format!("Set the {right} service range of this cluster in userData: --ip-family and --service-ipv6-cidr for bootstrap.sh, spec.cluster.cidr for a NodeConfig. Then replace the machine."))
+            .step(Risk::Mutating, "Correct userData for new machines", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
         (Some(class), None) if by_dns(case) == Some(wrong) => finding
             .blaming(Blame::class(class).field("spec.kubelet.clusterDNS"))
-            .fix(format!("Give clusterDNS the {right} address of this cluster's DNS service: its family is what the machine registers with."))
+            .fix(format!("Set clusterDNS to the {right} address of this cluster's DNS service. The machine registers with an address of the same family."))
             .step(Risk::Inspect, "See that address", Some("kubectl get service -n kube-system kube-dns -o jsonpath='{.spec.clusterIPs}'".to_owned()))
             .step(Risk::Mutating, "Correct clusterDNS", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
         _ => by_karpenter(case, finding),
     }
 }
 
-/// Karpenter looks the family up once, as that of the Service kube-dns when it starts, and takes IPv4 where it cannot.
+/// Karpenter looks the family up once, when it starts, in the Service kube-dns. It assumes IPv4 if it cannot read it.
 /// Source: karpenter-provider-aws v1.14.1 pkg/operator/operator.go `KubeDNSIP`; kubernetes-sigs/karpenter#1384.
 fn by_karpenter(case: &Case, finding: Finding) -> Finding {
     let karpenter = case.karpenter().filter(|_| case.claim.is_some());
     let Some((namespace, name)) = karpenter.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
         let node = case.node.map(Node::name).unwrap_or_default();
         return finding
-            .fix("Start the kubelet with an address of the cluster's family: bootstrap.sh takes --ip-family and --service-ipv6-cidr, a NodeConfig spec.cluster.cidr. Then replace the machine.")
+            .fix("Start the kubelet with an address of the cluster's family: set --ip-family and --service-ipv6-cidr for bootstrap.sh, or spec.cluster.cidr in a NodeConfig. Then replace the machine.")
             .step(
                 Risk::Inspect,
                 "See the family of its address",
@@ -160,12 +161,13 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
         None => finding,
     };
     finding
-        .fix("Restart Karpenter where it could not read the Service kube-dns when it started: it then takes the cluster for an IPv4 one. Then replace the machine.")
+        .fix("Restart Karpenter if it could not read the Service kube-dns when it started, because it then assumes an IPv4 cluster. The restart disrupts no node. Then replace the machine.")
         .step(Risk::Inspect, "See whether it found the Service", Some(format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns")))
-        .step(Risk::Mutating, "Restart it; new machines are then right", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")))
+        .step(Risk::Mutating, "Restart it, so that new machines are correct", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")))
 }
 
-/// That of the Nodes in service, else the one that the VPC CNI is set to; where those are of two families, the setting counts.
+/// The family of the Nodes in service, otherwise that of the VPC CNI's setting. If the Nodes have both, the setting
+/// counts.
 fn of_cluster(case: &Case) -> Option<OfCluster> {
     let set = of_vpc_cni(case.cluster);
     let (family, peer) = match in_service(case.cluster) {

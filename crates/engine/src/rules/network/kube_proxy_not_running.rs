@@ -43,13 +43,13 @@ fn check(case: &Case) -> Opinion {
     found(case, node, ready, of_pod(case, node, pod))
 }
 
-/// What keeps kube-proxy's containers from starting is its own: the network plugin's have started, and miss it.
+/// A reason of kube-proxy's own keeps its containers from starting: the network plugin's started and need it.
 fn hangs_alone(case: &Case, node: &Node, pod: &Pod) -> bool {
     let starts = |p: &Pod| p.daemon_set().and_then(rank).is_some() && !cannot_be_set_up(case, node, p);
     cannot_be_set_up(case, node, pod) && case.pods().any(starts)
 }
 
-/// No pod there: only what keeps it away tells, since a plugin can replace kube-proxy.
+/// kube-proxy has no pod there. Only the reason that keeps it away proves this, since a plugin can replace kube-proxy.
 fn without(case: &Case, node: &Node, ready: &Condition) -> Opinion {
     let fails = |p: &Pod| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready();
     if !case.pods().any(fails) {
@@ -64,7 +64,7 @@ fn without(case: &Case, node: &Node, ready: &Condition) -> Opinion {
 
 fn found(case: &Case, node: &Node, ready: &Condition, obstacle: Obstacle) -> Opinion {
     let summary = format!(
-        "Node {} has been NotReady since {} because kube-proxy does not run there: {}; without it the network plugin cannot reach the API server.",
+        "Node {} has been NotReady since {} because kube-proxy does not run there: {}. Without kube-proxy the network plugin cannot reach the API server.",
         node.name(),
         case.since(),
         obstacle.why.trim_end_matches('.')
@@ -72,7 +72,7 @@ fn found(case: &Case, node: &Node, ready: &Condition, obstacle: Obstacle) -> Opi
     let (object, says) =
         obstacle.links.first().map(|link| (link.object.clone(), link.says.clone())).unwrap_or_default();
     let evidence =
-        Evidence::new(object, "status", says, "kube-proxy makes the Service kubernetes.default reachable on the Node");
+        Evidence::new(object, "status", says, "kube-proxy makes the Service kubernetes.default reachable on the node");
     let symptom = symptom(node, ready);
     obstacle.found(case, summary, evidence, symptom).into()
 }

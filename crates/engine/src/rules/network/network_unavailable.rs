@@ -1,4 +1,4 @@
-//! The Node is Ready, and its network plugin calls its network unavailable, for which the control plane taints it.
+//! The Node is Ready, but its network plugin reports its network unavailable, so the control plane taints it.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use crate::rules::shared::network_plugin;
 
 pub static RULE: Rule = Rule {
     cause: "NetworkUnavailable",
-    summary: "The Node is Ready, and its network plugin says that it has no network",
+    summary: "The Node is Ready, but its network plugin reports that it has no network",
     stages: &[Stage::Ready],
     reads: &[
         Input::Nodes,
@@ -25,12 +25,12 @@ pub static RULE: Rule = Rule {
         Input::Logs,
     ],
     lint: false,
-    versions: "all, with Calico; with others where somebody sets the condition",
+    versions: "all, with Calico; with other plugins if something sets the condition",
     page: include_str!("../../../pages/NetworkUnavailable.md"),
     check,
 };
 
-/// Only Calico takes back that the network works; the others only say when it does.
+/// Only Calico clears the condition; the other plugins only set it to False once the network works.
 /// Sources: calico v3.30 node/pkg/lifecycle/utils/utils.go `SetNodeNetworkUnavailableCondition`; cilium v1.17
 /// operator/watchers/node_taint.go; flannel v0.27 pkg/subnet/kube/kube.go.
 const OF_CALICO: (&str, &str) = ("Calico", "calico-node");
@@ -42,23 +42,24 @@ fn check(case: &Case) -> Opinion {
     let Some(condition) = node.condition("NetworkUnavailable") else { return Opinion::Silent };
     let writer = condition.reason.starts_with(OF_CALICO.0).then_some(OF_CALICO.1);
     let set = writer.or_else(|| network_plugin::plugin(case, node).map(|set| &*set.metadata.name));
-    let head = format!("Node {} is Ready, and since {} its network is called unavailable", node.name(), case.since());
+    let head =
+        format!("Node {} is Ready, but since {} its condition NetworkUnavailable is True", node.name(), case.since());
     let Some(set) = set else {
-        let summary = format!("{head} ({}); no network plugin that nodewhy knows would say so.", condition.shown());
+        let summary = format!("{head} ({}); no network plugin that nodewhy knows sets it.", condition.shown());
         return left_over(node, summary, case.wait.evidence.clone());
     };
     let pod = case.pods().find(|pod| pod.daemon_set() == Some(set));
     let installed = case.cluster.daemon_sets().any(|other| other.metadata.name == *set);
     let nobody = pod.is_none() && !installed && case.cluster.missing(Input::DaemonSets).is_none();
     if nobody && case.cluster.missing(Input::Pods).is_none() {
-        let summary = format!("{head} ({}); DaemonSet {set}, which would take that back, is gone.", condition.shown());
+        let summary = format!("{head} ({}); DaemonSet {set}, which would clear it, is gone.", condition.shown());
         return left_over(node, summary, case.wait.evidence.clone());
     }
     let obstacle = match pod {
         Some(pod) => of_pod(case, node, pod),
         None => without_pod(case, node, set),
     };
-    let summary = format!("{head} by its plugin {set}: {}.", obstacle.why.trim_end_matches('.'));
+    let summary = format!("{head} because of its plugin {set}: {}.", obstacle.why.trim_end_matches('.'));
     obstacle.found(case, summary, case.wait.evidence.clone(), symptom(node, condition)).into()
 }
 
@@ -66,12 +67,12 @@ fn symptom(node: &Node, condition: &Condition) -> Link {
     Link::new(format!("Node/{}", node.name()), format!("NetworkUnavailable: {}", condition.shown()))
 }
 
-/// The word of a plugin that is no longer there.
+/// The condition that a removed plugin left behind.
 fn left_over(node: &Node, summary: String, evidence: Evidence) -> Opinion {
     let name = node.name();
     Finding::new(Confidence::Likely, summary, evidence)
         .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
-        .fix("Replace the Node, or take the condition back by hand once its present network plugin works there.")
-        .step(Risk::Inspect, "See who wrote it", Some(format!("kubectl get node {name} -o yaml --show-managed-fields")))
+        .fix("Replace the node, which evicts its pods. Or clear the condition by hand once the current network plugin works there.")
+        .step(Risk::Inspect, "See which component wrote the condition", Some(format!("kubectl get node {name} -o yaml --show-managed-fields")))
         .into()
 }

@@ -1,4 +1,4 @@
-//! The machine's subnet has no way to the API server or to AWS.
+//! The machine's subnet has no route to the API server or to AWS.
 
 use crate::api::Stage;
 use crate::objects::input::Input;
@@ -7,11 +7,11 @@ use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "NoRouteOut",
-    summary: "The subnet has no way to the API server or to AWS: its routes, or the gateway they lead to",
+    summary: "The subnet has no route to the API server or to AWS: its routes or their gateway are wrong",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
     page: include_str!("../../../pages/NoRouteOut.md"),
     check: |case| opinion(case, hop::NO_ROUTE),
 };

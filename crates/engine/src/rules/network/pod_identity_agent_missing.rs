@@ -1,4 +1,4 @@
-//! The VPC CNI gets its permissions by EKS Pod Identity, and the agent that hands them out does not run on the Node.
+//! The VPC CNI gets its permissions through EKS Pod Identity, but the Pod Identity agent does not run on the Node.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -14,7 +14,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "PodIdentityAgentMissing",
-    summary: "The VPC CNI gets its permissions by Pod Identity, and the Pod Identity agent does not run on the Node",
+    summary: "The VPC CNI gets its permissions through Pod Identity, but the Pod Identity agent does not run on the Node",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[
         Input::NodeClaims,
@@ -60,7 +60,7 @@ fn check(case: &Case) -> Opinion {
             format!("Pod/{}", pod.metadata.name),
             "spec.containers[0].env",
             "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-            "its credentials come from the agent on the same Node, and from nowhere else",
+            "its credentials come only from the agent on the same Node",
         )
     };
     let evidence = logged.as_ref().map_or_else(of_env, Root::evidence);
@@ -72,7 +72,7 @@ fn check(case: &Case) -> Opinion {
         let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
         return Finding::new(confidence, format!("{head} it is not installed."), evidence)
             .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
-            .fix("Install the add-on eks-pod-identity-agent before the Nodes (Terraform: before_compute = true), or give aws-node its role by IRSA.")
+            .fix("Install the add-on eks-pod-identity-agent before the nodes (Terraform: before_compute = true), or give aws-node its role through IRSA. Neither disrupts working nodes.")
             .step(Risk::Inspect, "See the agent", Some(see))
             .into();
     }
@@ -90,12 +90,12 @@ fn check(case: &Case) -> Opinion {
     obstacle.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see)).into()
 }
 
-/// The logs tell of an agent that gives no credentials, and no pod of it does.
+/// The logs show an agent that gives no credentials, but no pod of it shows that.
 fn silent(case: &Case, logged: &Root) -> Opinion {
     logged
         .finding(case)
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
-        .fix("See what the agent says on this Node, and whether a network policy or a proxy keeps its pods from 169.254.170.23.")
+        .fix("Read what the agent logs on this node, and check whether a network policy or a proxy keeps its pods from 169.254.170.23.")
         .step(
             Risk::Inspect,
             "Read the agent's log",

@@ -1,4 +1,4 @@
-//! The Node is Ready, and its network plugin has no addresses left for its pods.
+//! The Node is Ready, but its network plugin has no addresses left for its pods.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -15,7 +15,7 @@ use crate::upstream::{instance_types, vpc_cni};
 
 pub static RULE: Rule = Rule {
     cause: "PodsGetNoAddress",
-    summary: "The Node is Ready, and its pods stay in ContainerCreating: the network plugin has no addresses for them",
+    summary: "The Node is Ready, but its pods stay in ContainerCreating because the network plugin has no addresses for them",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Deployments],
     lint: false,
@@ -58,7 +58,7 @@ fn check(case: &Case) -> Opinion {
         format!("Node/{}", node.name()),
         "status.allocatable['pods']",
         pods,
-        "so many pods are scheduled there, addresses or not",
+        "the scheduler assigns so many pods to the node, whether it has addresses or not",
     ))
     .with_all(room.map(|room| {
         Evidence::new(
@@ -70,7 +70,7 @@ fn check(case: &Case) -> Opinion {
     }))
     .blaming(blame)
     .fix(fix)
-    .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())));
+    .step(Risk::LowRisk, "Keep new pods off this node", Some(format!("kubectl cordon {}", node.name())));
     if ranges.is_some() {
         return finding.into();
     }
@@ -85,7 +85,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// A plugin that gives each Node a range of its own, and how many pods come is not its affair.
+/// The plugin gives each Node a range of its own and does not know how many pods come.
 fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> (String, Blame, &'static str) {
     let (name, namespace) = (&set.metadata.name, set.metadata.namespace.as_deref().unwrap_or_default());
     let of_set = || Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
@@ -94,38 +94,39 @@ fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> (String, Blame, &'sta
         let blame = Blame::object("v1", "ConfigMap", "cilium-config").namespace(namespace);
         return (
             format!(
-                "the range that Cilium gives each Node is full, and the {pods} pods it may hold are more than the range has addresses for"
+                "the range that Cilium gives each Node is full: the node may hold {pods} pods, and the range has fewer addresses"
             ),
             blame.field("data['cluster-pool-ipv4-mask-size']"),
-            "Let new Nodes have a larger range (Helm: ipam.operator.clusterPoolIPv4MaskSize; it holds for Nodes made after it), or lower maxPods in the EC2NodeClass to what the range has.",
+            "Give new Nodes a larger range (Helm: ipam.operator.clusterPoolIPv4MaskSize), which applies only to Nodes created later. Or lower maxPods in the EC2NodeClass to the size of the range.",
         );
     }
     let why = format!(
-        "its range is full or was never given, and the {pods} pods that the Node may hold are more than it has addresses for"
+        "its range is full or was never assigned: the node may hold {pods} pods, and the range has fewer addresses"
     );
     (
         why,
         of_set(),
-        "Give its Nodes larger ranges or more of them, or lower maxPods in the EC2NodeClass to what a range has.",
+        "Give its Nodes larger ranges or more of them, or lower maxPods in the EC2NodeClass to the size of a range.",
     )
 }
 
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 
-/// The pods that the Node's type has addresses for, one by one.
+/// The number of pods that the Node's type has single addresses for.
 struct Room<'c> {
     type_: &'c str,
     pods: u64,
-    /// No more pods than those may be there.
+    /// Whether the Node allows no more pods than that.
     suffices: bool,
-    /// One interface is kept for a trunk; whether the type can have one.
+    /// Whether the VPC CNI keeps one interface for a trunk, and if so, whether the type can have one.
     trunk: Option<bool>,
 }
 
-/// `None` for a type newer than the table, and where the VPC CNI was not seen or takes addresses otherwise: in prefixes
-/// of sixteen. Source: amazon-vpc-cni-k8s v1.20.4 README.md.
+/// `None` for a type newer than the table, if the VPC CNI was not seen, or if it assigns addresses in prefixes of
+/// sixteen. Source: amazon-vpc-cni-k8s v1.20.4 README.md.
 ///
-/// With ENABLE_POD_ENI it keeps room for a trunk interface; up to 1.18 at least on types, too, that can have none.
+/// With ENABLE_POD_ENI it keeps room for a trunk interface. Up to 1.18 at least it does so even on types that cannot
+/// have one.
 /// Source: amazon-vpc-cni-k8s v1.9.3, v1.18.0, v1.20.4 pkg/ipamd/ipamd.go `hasRoomForEni`.
 fn room<'c>(case: &Case<'c>, node: &'c Node) -> Option<Room<'c>> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *vpc_cni::AWS_NODE)?;
@@ -148,18 +149,18 @@ fn room<'c>(case: &Case<'c>, node: &'c Node) -> Option<Room<'c>> {
     Some(Room { type_, pods, suffices: allowed <= pods, trunk })
 }
 
-/// The setting that promises more pods than there are addresses, where one is seen.
+/// The setting that allows more pods than there are addresses, if nodewhy sees one.
 fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String, Blame, &'static str) {
     if let Some(class) = case.class().filter(|class| !class.spec.pod_subnet_selector_terms.is_empty()) {
         let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its own");
         return (
             format!(
-                "{} {} takes the addresses of pods from subnets of their own (podSubnetSelectorTerms), and none of these is in the Node's zone {zone} or has any left",
+                "{} {} selects separate subnets for pods (podSubnetSelectorTerms), but none of them is in the Node's zone {zone} with addresses left",
                 class.kind,
                 class.name()
             ),
             Blame::class(class).field("spec.podSubnetSelectorTerms"),
-            "Select a pod subnet in every zone in which subnetSelectorTerms has one: a network interface is in the zone of its machine.",
+            "Select a pod subnet in every zone in which subnetSelectorTerms has one, because a network interface must be in the zone of its node. This affects new nodes.",
         );
     }
     if let Some(Room { type_, pods: room, .. }) = room.filter(|room| room.suffices) {
@@ -167,7 +168,7 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
             case,
             node,
             format!(
-                "the subnet is used up or has only pieces too small for prefixes, or interfaces that are not the CNI's own take their places ({type_} has addresses for {room} pods, and {pods} may be there)"
+                "the subnet is full or too fragmented for prefixes, or interfaces that the CNI does not own use their addresses ({type_} has addresses for {room} pods, and the node may hold {pods})"
             ),
         );
     }
@@ -175,12 +176,12 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
     if let Some((class, own)) = case.class().and_then(|c| Some((c, c.max_pods()?))) {
         let has = match room {
             Some(Room { type_, pods: room, .. }) => format!("and {type_} has addresses for {room} pods"),
-            None => "whatever the instance type has addresses for".to_owned(),
+            None => "regardless of how many addresses the instance type has".to_owned(),
         };
         return (
             format!("{} {} sets maxPods to {own}, {has}", class.kind, class.name()),
             Blame::class(class).field("spec.kubelet.maxPods"),
-            "Leave out maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true).",
+            "Remove maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true). Then replace the nodes, which evicts their pods.",
         );
     }
     if let Some((set, karpenter)) = custom.zip(case.karpenter())
@@ -189,26 +190,26 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
     {
         return (
             format!(
-                "custom networking leaves the primary network interface without pods (DaemonSet {}), and Karpenter counts it all the same (RESERVED_ENIS is not set), so {pods} pods are allowed there",
+                "custom networking leaves the primary network interface without pods (DaemonSet {}), but Karpenter counts it (RESERVED_ENIS is not set), so the node may hold {pods} pods",
                 set.metadata.name
             ),
             Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].env"),
-            "Set RESERVED_ENIS=1 on Karpenter (Helm: settings.reservedENIs=1) and replace the Nodes.",
+            "Set RESERVED_ENIS=1 on Karpenter (Helm: settings.reservedENIs=1), then replace the nodes, which evicts their pods.",
         );
     }
     let too_many = match room {
         Some(Room { type_, pods: room, trunk, .. }) => {
             let kept = match trunk {
                 None => "",
-                Some(true) => ", of which ENABLE_POD_ENI=true takes one interface for a trunk",
+                Some(true) => ", since ENABLE_POD_ENI=true keeps one interface for a trunk",
                 Some(false) => {
-                    ", of which ENABLE_POD_ENI=true has one interface kept for a trunk, though this type can have none"
+                    ", since ENABLE_POD_ENI=true keeps one interface for a trunk, though this type cannot have one"
                 }
             };
-            format!("the {pods} pods it may hold are more than the {room} that {type_} has addresses for{kept}")
+            format!("the node may hold {pods} pods, but {type_} has addresses for {room}{kept}")
         }
         None => format!(
-            "the subnet is used up or has only pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
+            "the subnet is full or too fragmented for prefixes, or the node may hold more pods ({pods}) than its interfaces have addresses for"
         ),
     };
     of_subnet(case, node, too_many)
@@ -223,6 +224,6 @@ fn of_subnet(case: &Case, node: &Node, why: String) -> (String, Blame, &'static 
                 .field("spec.template.spec.containers[0].env"),
             None => Blame::object("v1", "Node", node.name()).field("status.allocatable"),
         },
-        "Give the pods larger subnets (a secondary CIDR with custom networking), let aws-node keep fewer addresses warm (WARM_IP_TARGET, MINIMUM_IP_TARGET), or let maxPods fit the instance type.",
+        "Give the pods larger subnets (a secondary CIDR with custom networking). Or set aws-node to keep fewer addresses warm (WARM_IP_TARGET, MINIMUM_IP_TARGET), or maxPods to fit the instance type.",
     )
 }

@@ -1,4 +1,4 @@
-//! A VPC endpoint is there, and the service's name does not lead to it.
+//! The VPC has an endpoint for the service, but the service's name does not resolve to it.
 
 use crate::api::Stage;
 use crate::objects::input::Input;
@@ -7,11 +7,11 @@ use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "PrivateDnsMissing",
-    summary: "A VPC endpoint that the machine needs has private DNS off, so nobody uses it",
+    summary: "A VPC endpoint that the machine needs has private DNS off, so no machine uses it",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
     page: include_str!("../../../pages/PrivateDnsMissing.md"),
     check: |case| opinion(case, hop::PRIVATE_DNS_MISSING),
 };

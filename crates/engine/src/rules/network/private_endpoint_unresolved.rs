@@ -1,4 +1,4 @@
-//! The VPC does not resolve the name of the API endpoint, or not to its private addresses.
+//! The VPC does not resolve the name of the API endpoint, or does not resolve it to its private addresses.
 
 use crate::api::Stage;
 use crate::objects::input::Input;
@@ -7,11 +7,11 @@ use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "PrivateEndpointUnresolved",
-    summary: "The name of the private API endpoint cannot be resolved",
+    summary: "The machine's DNS does not resolve the name of the private API endpoint",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
     page: include_str!("../../../pages/PrivateEndpointUnresolved.md"),
     check: |case| opinion(case, hop::NAME_UNRESOLVED),
 };

@@ -1,4 +1,4 @@
-//! The machine stands in a public subnet and has no public address.
+//! The machine is in a public subnet and has no public address.
 
 use crate::api::Stage;
 use crate::objects::input::Input;
@@ -7,11 +7,11 @@ use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "PublicSubnetWithoutPublicIp",
-    summary: "The instance stands in a public subnet without a public IP",
+    summary: "The instance is in a public subnet but has no public IP",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
     page: include_str!("../../../pages/PublicSubnetWithoutPublicIp.md"),
     check: |case| opinion(case, hop::NO_PUBLIC_ADDRESS),
 };

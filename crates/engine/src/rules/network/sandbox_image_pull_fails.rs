@@ -1,4 +1,4 @@
-//! No pod can start on the Node, because the image of the pause container cannot be pulled.
+//! No pod can start on the Node, because containerd cannot pull the image of the pause container.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "SandboxImagePullFails",
-    summary: "No pod can start on the Node: the image of the pause container cannot be pulled",
+    summary: "No pod can start on the Node because containerd cannot pull the image of the pause container",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
@@ -20,21 +20,22 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-const DELETED: &str = "it is no longer on the machine, whose containerd has no login of its own to fetch it again";
-const REPLACE: &str = "Replace the machine (or pull the image there with a fresh login): what was deleted, by hand or by the kubelet's image garbage collection, does not come back. Newer EKS images pin it.";
+const DELETED: &str = "it is no longer on the node, and containerd there has no login to fetch it again";
+const REPLACE: &str = "Replace the node, which evicts its pods, or pull the image there with a fresh login. A person or the kubelet's image garbage collection deleted it, and it does not come back. Newer EKS images pin it.";
 
-/// What no registry has: it comes with the machine's image, and is gone with the disk that hides it.
-const KEPT: &str = "it comes with the machine's image, whose containerd does not find it by this name";
-const OTHER_IMAGE: &str = "Pin a machine image whose pods start, or correct what user data changes there: a volume over /var/lib/containerd hides the image, and another sandbox image in containerd's configuration asks for one that is not kept.";
+/// For an image that no registry has: it comes with the machine image, and a disk mounted over it hides it.
+const KEPT: &str = "it comes with the machine image, but containerd does not find it by this name";
+const OTHER_IMAGE: &str = "Pin a machine image whose pods start, or correct what user data changes there. A volume over /var/lib/containerd hides the image, and containerd's configuration may name a sandbox image that is not on the node.";
 
-/// No pod's secret counts for it.
+/// containerd ignores every pod's pull secret for it.
 /// Source: containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go: what it pulls itself, it pulls with its own
 /// configuration.
-const LOGIN: &str = "Name a sandbox image in containerd's configuration that the Nodes may pull, such as the one that the machine's image comes with, or give containerd a login to that registry there: imagePullSecrets do not count for it.";
-/// A snapshotter that fetches layers itself, when they are needed, has no login of the kubelet's.
+const LOGIN: &str = "Set a sandbox image in containerd's configuration that the nodes may pull, such as the one that comes with the machine image. Or give containerd a login to that registry in the same place, since it ignores imagePullSecrets for this image.";
+/// A snapshotter that fetches layers itself, on demand, does not get the kubelet's login.
 /// Source: awslabs/amazon-eks-ami#2710, #2717 (containerd 2.2.3, SOCI).
-const NOT_UNPACKED: &str = "it is on the machine, whose containerd cannot unpack it: the snapshotter asks the registry for its layers once more";
-const OTHER_SNAPSHOTTER: &str = "Pin a machine image whose pods start (another containerd), or turn off the snapshotter that fetches layers itself (nodeadm's feature gate FastImagePull, SOCI, or what user data sets up).";
+const NOT_UNPACKED: &str =
+    "it is on the node, but containerd cannot unpack it: the snapshotter asks the registry for its layers again";
+const OTHER_SNAPSHOTTER: &str = "Pin a machine image whose pods start (another containerd), or turn off the snapshotter that fetches layers itself (nodeadm's feature gate FastImagePull, SOCI, or the one that user data sets up).";
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
@@ -55,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         .find(|part| !unpacking && (part.contains("/pause") || part.contains("pause:")))
         .unwrap_or("of the pause container");
     let why = pull.map_or("it cannot be pulled", |p| p.why);
-    let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
+    let fix = pull.map_or("Give the node a way to pull the image.", |p| p.fix);
     let is_open = pull == Some(pull::NO_LOGIN_TO_ECR);
     let refused = (is_open || pull == Some(pull::REFUSED_BY_ECR)) && !unpacking;
     let elsewhere = pull == Some(pull::REFUSED_ELSEWHERE) && !unpacking;
@@ -98,7 +99,7 @@ fn check(case: &Case) -> Opinion {
             format!("Event Pod/{}", event.involved_object.name),
             "message",
             event.said(),
-            "containerd makes no sandbox without its image",
+            "containerd creates no sandbox without its image",
         ),
     )
     .blaming(
@@ -110,6 +111,6 @@ fn check(case: &Case) -> Opinion {
         "See which pods wait for it",
         Some("kubectl get events -A --field-selector reason=FailedCreatePodSandBox".to_owned()),
     )
-    .step(Risk::Inspect, "See what waits on the Node", Some(format!("kubectl describe node {}", node.name())))
+    .step(Risk::Inspect, "See which pods wait on the node", Some(format!("kubectl describe node {}", node.name())))
     .into()
 }

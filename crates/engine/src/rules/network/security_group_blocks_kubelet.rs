@@ -1,4 +1,4 @@
-//! Security groups, of the machine or of what it calls, or a network ACL refuse its calls.
+//! Security groups of the machine or of its targets, or a network ACL, reject its calls.
 
 use crate::api::Stage;
 use crate::objects::input::Input;
@@ -7,11 +7,11 @@ use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "SecurityGroupBlocksKubelet",
-    summary: "Security groups or a network ACL keep the machine from the API server or from AWS",
+    summary: "Security groups or a network ACL block the machine's way to the API server or to AWS",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
     page: include_str!("../../../pages/SecurityGroupBlocksKubelet.md"),
     check: |case| opinion(case, hop::FILTERED),
 };

@@ -1,4 +1,4 @@
-//! Nobody gives the pods of Windows Nodes their addresses: the VPC resource controller was not told to.
+//! Windows pods get no addresses because the VPC resource controller's Windows support is off.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -15,12 +15,12 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::VpcCniConfig, Input::Events, Input::Pods],
     lint: false,
-    versions: "all, where the control plane runs the VPC resource controller (since EKS 1.18)",
+    versions: "all, if the control plane runs the VPC resource controller (since EKS 1.18)",
     page: include_str!("../../../pages/WindowsIpamOff.md"),
     check,
 };
 
-/// What the controller offers on a Node, and the annotation by which it gives a pod its address.
+/// The resource that the controller offers on a Node, and the annotation with which it gives a pod its address.
 /// Source: amazon-vpc-resource-controller-k8s pkg/config/type.go `ResourceNameIPAddress`.
 const ADDRESSES: &str = "vpc.amazonaws.com/PrivateIPv4Address";
 
@@ -52,7 +52,7 @@ fn check(case: &Case) -> Opinion {
         "ConfigMap/amazon-vpc-cni",
         "data['enable-windows-ipam']",
         told.unwrap_or("absent"),
-        "the VPC resource controller gives Windows pods their addresses only where this is \"true\"",
+        "the VPC resource controller gives Windows pods their addresses only if this is \"true\"",
     ))
     .with(Evidence::new(
         format!("Node/{}", node.name()),
@@ -65,22 +65,27 @@ fn check(case: &Case) -> Opinion {
             .namespace("kube-system")
             .field("data['enable-windows-ipam']"),
     )
-    .fix("Set enable-windows-ipam: \"true\", and make the pods anew: what their admission left out does not come later. The cluster role needs AmazonEKSVPCResourceController. Where the add-on is managed, set enableWindowsIpam in its configuration instead.")
+    .fix("Set enable-windows-ipam: \"true\". If EKS manages the add-on, set enableWindowsIpam in its configuration instead. Then recreate the waiting pods, because only pods created later get an address. The cluster role needs AmazonEKSVPCResourceController.")
     .step(
         Risk::Mutating,
-        "Switch it on",
+        "Turn Windows support on",
         Some("kubectl patch configmap -n kube-system amazon-vpc-cni --type merge -p '{\"data\":{\"enable-windows-ipam\":\"true\"}}'".to_owned()),
     )
     .into()
 }
 
-/// What waits for addresses: a machine bought for pods that ask for them, or pods that the CNI plugin refuses.
+/// The object that waits for addresses: a machine for pods that request them, or pods that the CNI plugin rejects.
 fn waits(case: &Case, node: &Node) -> Option<Evidence> {
     if case.stage() == Stage::Initialize {
         let claim = case.claim.filter(|claim| node.is_ready() && missing(claim, node).contains(&ADDRESSES))?;
         let wanted = claim.spec.resources.requests.get(ADDRESSES).unwrap_or_default();
         let field = format!("spec.resources.requests['{ADDRESSES}']");
-        return Some(Evidence::new(case.subject(), field, wanted, "Karpenter waits for this resource without end"));
+        return Some(Evidence::new(
+            case.subject(),
+            field,
+            wanted,
+            "Karpenter waits for this resource without a time limit",
+        ));
     }
     // amazon-vpc-cni-plugins plugins/vpc-bridge/config/config.go, as in aws/amazon-vpc-resource-controller-k8s#86: it
     // asks a connector, whose words may be missing.
@@ -91,7 +96,7 @@ fn waits(case: &Case, node: &Node) -> Option<Evidence> {
     let newest = refusals.filter(|e| is_of_address(&e.message)).max_by_key(|e| e.last_seen());
     let event = newest.filter(|_| case.wait.symptom == Symptom::PodsRefused)?;
     let object = format!("Event Pod/{}", event.involved_object.name);
-    Some(Evidence::new(object, "message", event.said(), "nobody has given the pod an address"))
+    Some(Evidence::new(object, "message", event.said(), "the pod has no address"))
 }
 
 /// Source: go 1.26 strconv/atob.go `ParseBool`.

@@ -1,4 +1,4 @@
-//! A webhook is asked about each change of a Node, nobody answers, and it fails closed.
+//! A webhook that handles each change of a Node does not run and fails closed.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {
     cause: "AdmissionRefusesNode",
-    summary: "A webhook that nobody answers refuses every change of a Node, so Karpenter cannot register it",
+    summary: "A webhook whose pods do not run rejects every change of a Node, so Karpenter cannot register it",
     stages: &[Stage::Register],
     reads: &[Input::NodeClaims, Input::Pods, Input::MutatingWebhooks, Input::ValidatingWebhooks],
     lint: false,
@@ -47,11 +47,11 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// When a NodeClaim was registered last.
+/// The time of the last registration of a NodeClaim.
 static NEWEST: Memo<Option<DateTime<Utc>>> = Memo::new("when a NodeClaim was registered last");
 
-/// Whether a change of the Node waits for the webhook, and is refused where nobody answers. Its namespaceSelector has no
-/// say: Nodes are in no namespace.
+/// Whether a change of the Node waits for the webhook, and the API server rejects it if the webhook does not answer.
+/// Its namespaceSelector does not matter: Nodes have no namespace.
 /// Sources: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/predicates/rules/rules.go `Matches`,
 /// predicates/namespace/matcher.go `MatchNamespaceSelector`.
 fn is_asked(webhook: &Webhook, node: &Node) -> bool {
@@ -71,8 +71,8 @@ fn is_asked(webhook: &Webhook, node: &Node) -> bool {
         && webhook.object_selector.selects(&node.metadata.labels)
 }
 
-/// A pod of the service's namespace, where there are some and none is Ready. Which of them the service selects is not
-/// read.
+/// A pod of the service's namespace, if there are some and none is Ready. nodewhy does not read which of them the
+/// service selects.
 fn unanswered<'c>(case: &Case<'c>, service: &WebhookService) -> Option<&'c Pod> {
     let mut pods = case.cluster.pods_in(&service.namespace);
     let first = pods.next()?;
@@ -89,7 +89,7 @@ fn refused(
     let (name, config) = (node.name(), &config.metadata.name);
     let WebhookService { namespace, name: service, .. } = service;
     let summary = format!(
-        "Node {name} has not been registered since {}: {kind} {config} has every change of a Node admitted by service {namespace}/{service}, refuses it where nobody answers, and no pod of namespace {namespace} is Ready.",
+        "Node {name} has not been registered since {}: {kind} {config} sends every change of a Node to service {namespace}/{service} and rejects it if the service does not answer. No pod of namespace {namespace} is Ready.",
         case.since()
     );
     let waits =
@@ -98,7 +98,7 @@ fn refused(
         format!("{kind}/{config}"),
         "webhooks",
         format!("{}: UPDATE nodes, failurePolicy Fail, service {namespace}/{service}", webhook.name),
-        "the API server asks it before it takes a change of a Node, Karpenter's and everybody's",
+        "the API server asks this webhook before it accepts any change of a Node, also Karpenter's",
     );
     let plural = format!("{}s", kind.to_ascii_lowercase());
     Finding::new(Confidence::Likely, summary, evidence)
@@ -106,18 +106,18 @@ fn refused(
             format!("Pod/{}", pod.metadata.name),
             "status",
             waits.clone(),
-            "with it and all others of its namespace away, the service has nobody to answer",
+            "no pod of its namespace is Ready, so the service cannot answer",
         ))
         .linked([
             Link::new(format!("Node/{name}"), format!("taint {UNREGISTERED_TAINT}")),
-            Link::new(format!("{kind}/{config}"), "it refuses every change of a Node"),
+            Link::new(format!("{kind}/{config}"), "it rejects every change of a Node"),
             Link::new(format!("Pod/{}", pod.metadata.name), waits),
         ])
         .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, config).field("webhooks"))
-        .fix(format!("Leave nodes out of the rules of webhook {}, or let it fail open (failurePolicy: Ignore); and let its pods run on Nodes that do not wait for it.", webhook.name))
+        .fix(format!("Exclude nodes from the rules of webhook {}, or let it fail open (failurePolicy: Ignore). Also let its pods run on nodes that do not wait for it. Neither disrupts running pods.", webhook.name))
         .step(Risk::Mutating, "Change the webhook", Some(format!("kubectl edit {plural} {config}")))
         .unknown(
-            format!("Has service {namespace}/{service} no endpoint that is ready?"),
+            format!("Does service {namespace}/{service} have no ready endpoint?"),
             format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={service}"),
         )
 }

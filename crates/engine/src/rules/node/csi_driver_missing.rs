@@ -1,4 +1,4 @@
-//! A Ready Node has pods with volumes, and the driver that mounts them does not work there.
+//! A Ready Node has pods with volumes, but the driver that mounts them does not work there.
 
 use crate::api::{Link, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, without_pod};
 
 pub static RULE: Rule = Rule {
     cause: "CsiDriverMissing",
-    summary: "The Node is Ready, and pods wait there for volumes: the CSI driver that mounts them does not run on it",
+    summary: "The Node is Ready, but pods wait there for volumes because the CSI driver that mounts them does not run on it",
     stages: &[Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
     lint: false,
@@ -29,18 +29,21 @@ fn check(case: &Case) -> Opinion {
     let (who, why) = (&event.involved_object, obstacle.why.trim_end_matches('.'));
     let waits = format!("it waits for CSI driver {name}");
     let what = if missing.is_of_claim() {
-        format!("no volume can be made there for {} {}, which CSI driver {name} would make", who.kind, who.name)
+        format!(
+            "no volume can be created there for {} {}, because CSI driver {name} would create it",
+            who.kind, who.name
+        )
     } else {
-        format!("pod {} waits there for a volume that CSI driver {name} would mount", who.name)
+        format!("pod {} waits there for a volume, because CSI driver {name} would mount it", who.name)
     };
-    let summary = format!("Node {} is Ready, and since {} {what}: {why}.", node.name(), case.since());
+    let summary = format!("Node {} is Ready, but since {} {what}: {why}.", node.name(), case.since());
     let symptom =
-        Link::new(format!("Node/{}", node.name()), format!("Ready, and its kubelet has no CSI driver {name}"));
+        Link::new(format!("Node/{}", node.name()), format!("Ready, but its kubelet has no CSI driver {name}"));
     let obstacle = obstacle.after(Link::new(format!("{}/{}", who.kind, who.name), waits));
     obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }
 
-/// Why the driver's part does not work on the Node.
+/// Why the driver's pod does not work on the Node.
 fn behind(case: &Case, node: &Node, missing: &MissingDriver) -> Obstacle {
     let set = &missing.set.metadata.name;
     match case.pods().find(|pod| pod.daemon_set() == Some(set)) {
@@ -50,16 +53,16 @@ fn behind(case: &Case, node: &Node, missing: &MissingDriver) -> Obstacle {
     }
 }
 
-/// The registrar tells the kubelet of a socket under a path of the host, which both must mean.
+/// The registrar tells the kubelet of a socket under a path of the host. Both must use the same path.
 /// Source: kubernetes-csi/node-driver-registrar README.md, `--kubelet-registration-path`.
 fn unregistered(obstacle: Obstacle, pod: &Pod, driver: &str) -> Obstacle {
     let name = &pod.metadata.name;
-    let why = format!("pod {name} is Ready, and has not registered it with the kubelet");
+    let why = format!("pod {name} is Ready, but has not registered the driver with the kubelet");
     let log = format!(
         "kubectl logs -n {} {name} --all-containers --tail=50",
         pod.metadata.namespace.as_deref().unwrap_or_default()
     );
     Obstacle { why, proof: Proof::Open, ..obstacle }
         .fix(format!("Read the log of node-driver-registrar in pod {name}: it registers {driver}, under the kubelet's own root directory (--root-dir)."))
-        .ask(format!("Does node-driver-registrar of pod {name} say that it has registered {driver}?"), log)
+        .ask(format!("Does node-driver-registrar of pod {name} log that it has registered {driver}?"), log)
 }

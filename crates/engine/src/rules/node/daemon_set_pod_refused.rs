@@ -1,4 +1,4 @@
-//! The pod that would make the Node usable is never made: a quota, a webhook or a policy refuses it.
+//! The API server rejects the pod that would make the Node usable, because of a quota, a webhook or a policy.
 
 use crate::api::{Link, Stage};
 use crate::case::Case;
@@ -15,7 +15,7 @@ use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "DaemonSetPodRefused",
-    summary: "The DaemonSet that the Node needs makes no pod: a quota, a webhook or a policy refuses it",
+    summary: "The DaemonSet that the Node needs cannot create its pod: a quota, a webhook or a policy rejects it",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Events, Input::Pods, Input::DaemonSets, Input::MutatingWebhooks, Input::ValidatingWebhooks],
     lint: false,
@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
         if let Some(refused) = refused(case, node, name, need.namespace) {
             let obstacle = refused.obstacle(case, name);
             let summary = format!(
-                "{} Node {} needs a pod of DaemonSet {name}, and the API server refuses it: {}.",
+                "{} Node {} needs a pod of DaemonSet {name}, but the API server rejects it: {}.",
                 need.what_for,
                 node.name(),
                 refused.said
@@ -54,7 +54,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// A DaemonSet without whose pod the Node stays as it is.
+/// A DaemonSet: the Node cannot progress without its pod.
 struct Need<'c> {
     daemon_set: &'c str,
     namespace: Option<&'c str>,

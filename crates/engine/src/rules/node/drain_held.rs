@@ -1,4 +1,4 @@
-//! The Node is cordoned and emptied, but for pods that a PodDisruptionBudget lets not go.
+//! The Node is cordoned and empty except for pods that a PodDisruptionBudget protects from eviction.
 
 use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use crate::rules::shared::shut_budget::{bound, have_it_allow, shut_over, why_shu
 
 pub static RULE: Rule = Rule {
     cause: "DrainHeld",
-    summary: "The Node is cordoned and emptied, but for pods that a PodDisruptionBudget lets not go",
+    summary: "The Node is cordoned and empty except for pods that a PodDisruptionBudget does not let a drain evict",
     stages: &[Stage::Ready],
     reads: &[Input::Pods, Input::DisruptionBudgets],
     lint: false,
@@ -53,29 +53,33 @@ fn check(case: &Case) -> Opinion {
         shut,
     );
     have_it_allow(of_owner(finding, case, of), budget)
-        .step(Risk::LowRisk, "Or let pods come again", Some(format!("kubectl uncordon {name}")))
+        .step(
+            Risk::LowRisk,
+            "Or uncordon the node, so that pods can run there again",
+            Some(format!("kubectl uncordon {name}")),
+        )
         .into()
 }
 
-/// What depends on whose the Node is.
+/// The part that depends on the Node's owner.
 fn of_owner(finding: Finding, case: &Case, budget: &str) -> Finding {
     let allow = format!(
-        "Have PodDisruptionBudget {budget} allow one disruption: maxUnavailable 1, or a minAvailable below the number of replicas."
+        "Change PodDisruptionBudget {budget} so that it allows one disruption: maxUnavailable 1, or a minAvailable below the number of replicas."
     );
     let Some(claim) = case.claim else {
-        return finding.fix(format!("{allow} Then start the update of the node group again; with its option to force, it takes pods that a budget holds, too."));
+        return finding.fix(format!("{allow} Then start the update of the node group again. With its force option, the update also deletes pods that a budget holds."));
     };
     finding
         .with(Evidence::new(
             format!("NodeClaim/{}", claim.name()),
             "spec.resources.requests.pods",
             claim.spec.resources.requests.get("pods").unwrap_or_default(),
-            "the machine was made for more pods than it has left",
+            "Karpenter launched the node for more pods than remain on it",
         ))
-        .fix(format!("{allow} To have the machine removed, delete its NodeClaim: a cordon alone does not ask Karpenter for that, and a terminationGracePeriod bounds the drain. Where the Node is to stay, uncordon it."))
+        .fix(format!("{allow} To have the node removed, delete its NodeClaim, since a cordon alone does not ask Karpenter for that. A terminationGracePeriod limits the drain. To keep the node, uncordon it."))
 }
 
-/// Whether Karpenter made the machine for more pods than are there.
+/// Whether Karpenter launched the node for more pods than run there.
 /// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go, `spec.resources.requests` of what is simulated
 /// (v1.14.3).
 fn had_more(claim: &NodeClaim, here: usize) -> bool {

@@ -1,4 +1,4 @@
-//! The Node is cordoned and emptied, and pods come back to it that tolerate the cordon.
+//! The Node is cordoned and drained, but pods that tolerate the cordon come back to it.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -11,7 +11,7 @@ use crate::upstream::cordons::UNSCHEDULABLE_TAINT;
 
 pub static RULE: Rule = Rule {
     cause: "DrainRefilled",
-    summary: "The Node is cordoned and emptied, and pods that tolerate the cordon come back to it",
+    summary: "The Node is cordoned and drained, but pods that tolerate the cordon come back to it",
     stages: &[Stage::Ready],
     reads: &[Input::Pods, Input::Events],
     lint: false,
@@ -37,40 +37,40 @@ fn check(case: &Case) -> Opinion {
     let is_seen = found.gone >= IN_A_ROW;
     let now = match found.pod.metadata.creation_timestamp {
         Some(_) if is_seen => format!("{} have come and gone since, and {pod} is there now", found.gone),
-        Some(came) => format!("{pod}, which came at {}, is what is left there", timestamp(came)),
+        Some(came) => format!("{pod}, which came at {}, is the only one left there", timestamp(came)),
         None => format!("{pod} is there now"),
     };
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Node {name} is cordoned since {} and does not get empty: pods of {kind} {namespace}/{workload} tolerate the taint {UNSCHEDULABLE_TAINT}, so each that is evicted may be made anew there: {now}.",
+            "Node {name} is cordoned since {} but does not get empty: pods of {kind} {namespace}/{workload} tolerate the taint {UNSCHEDULABLE_TAINT}, so the scheduler may assign each replacement to this node again: {now}.",
             case.since(),
         ),
         Evidence::new(
             format!("Pod/{pod}"),
             "spec.tolerations",
             UNSCHEDULABLE_TAINT,
-            "it was made after the cordon, and the scheduler takes a cordoned Node for one like others",
+            "it is younger than the cordon, and its toleration makes the scheduler accept a cordoned Node",
         ),
     )
     .linked([
         Link::new(format!("{kind}/{workload}"), "its pods tolerate every cordon"),
         Link::new(format!("Pod/{pod}"), "it came after the cordon"),
-        Link::new(format!("Node/{name}"), "it is cordoned, and is not empty"),
+        Link::new(format!("Node/{name}"), "it is cordoned, but not empty"),
     ])
     .blaming(Blame::object("apps/v1", kind, workload).namespace(namespace).field(field))
     .fix(format!(
-        "Take the toleration from {kind} {workload} (operator Exists without a key, or with effect NoSchedule alone), with what makes it: its chart's values or its operator's resource. To let this drain end now, end the instance: what is left on it is that pod."
+        "Remove the toleration (operator Exists without a key, or with effect NoSchedule alone) from {kind} {workload} at its source: its chart's values or its operator's resource. To finish this drain now, terminate the instance: only that pod is left on it."
     ))
     .step(
         Risk::Inspect,
-        "See what it tolerates",
+        "See which taints it tolerates",
         Some(format!("kubectl get {resource} -n {namespace} {workload} -o jsonpath='{{.spec.template.spec.tolerations}}'")),
     );
     if !is_seen {
         return finding.with(case.wait.evidence.clone()).into();
     }
-    let because = "pods of the same workload were stopped there since the cordon";
+    let because = "pods of the same workload stopped there since the cordon";
     finding
         .with(
             Evidence::new(format!("Node/{name}"), "events", "Killing", because).figures(format!("{} pods", found.gone)),

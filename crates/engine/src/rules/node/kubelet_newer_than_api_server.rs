@@ -1,4 +1,4 @@
-//! The kubelet is of a newer minor version than the API server, and starts no container.
+//! The kubelet has a newer minor version than the API server, and starts no container.
 
 use crate::api::{Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -13,7 +13,7 @@ use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletNewerThanApiServer",
-    summary: "The kubelet is newer than the API server, cannot list Services there, and starts no container",
+    summary: "The kubelet is newer than the API server, so it cannot list Services there and starts no container",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets],
     lint: false,
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
         format!("Pod/{name}"),
         "status.containerStatuses",
         says.clone(),
-        "the kubelet makes no container before it has read the Services",
+        "the kubelet creates no container before it has read the Services",
     ))
     .linked([
         symptom,

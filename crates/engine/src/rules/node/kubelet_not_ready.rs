@@ -1,4 +1,4 @@
-//! The kubelet itself says why its Node is not Ready, and it is not the network.
+//! The kubelet itself reports why its Node is not Ready, and the reason is not the network.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -22,39 +22,43 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Part of the message, what it means, what to do.
+/// Part of the message, its meaning, the fix.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet.go, nodestatus/setters.go, volume/csi/csi_plugin.go.
 const REPORTS: &[(&str, &str, &str)] = &[
     (
         "PLEG is not healthy",
         "it cannot list its containers in time",
-        "Look for too many pods, a slow disk or a hanging container runtime; replace the instance.",
+        "Look for too many pods, a slow disk or a hanging container runtime. Then replace the node, which evicts its pods.",
     ),
     (
         "container runtime is down",
         "containerd does not answer",
-        "Look at containerd on the instance; replace it if it does not come back.",
+        "Look at containerd on the node. Replace the node if containerd does not recover, which evicts its pods.",
     ),
     (
         "status check may not have completed",
         "containerd has not answered since the kubelet started",
-        "Look at containerd on the instance: a user-given configuration that it refuses, or a socket elsewhere.",
+        "Look at containerd on the node: it may reject a configuration of yours, or its socket may be in another place.",
     ),
     (
         "RuntimeReady=false",
         "containerd is not ready",
-        "Look at containerd on the instance; replace it if it does not come back.",
+        "Look at containerd on the node. Replace the node if containerd does not recover, which evicts its pods.",
     ),
-    ("CSINode", "it cannot write its CSINode object", "See why the API server refuses or does not answer the kubelet."),
+    (
+        "CSINode",
+        "it cannot write its CSINode object",
+        "Find out why the API server rejects the kubelet's request or does not answer.",
+    ),
     (
         "missing node capacity",
-        "it cannot read the machine's resources",
-        "Look at the kubelet's log; replace the instance.",
+        "it cannot read the node's resources",
+        "Look at the kubelet's log. Then replace the node, which evicts its pods.",
     ),
 ];
 
 const PRESSURES: [(&str, &str); 3] = [
-    ("MemoryPressure", "the machine is short of memory"),
+    ("MemoryPressure", "the node is short of memory"),
     ("DiskPressure", "its disk is nearly full"),
     ("PIDPressure", "it is out of process ids"),
 ];
@@ -79,16 +83,16 @@ fn check(case: &Case) -> Opinion {
             // What the kubelet misses it says; why it is missing is on the machine.
             Confidence::Likely,
             format!(
-                "Node {} has been {} since {}, and its kubelet says why: {quoted}{also}.",
+                "Node {} has been {} since {}, and its kubelet reports the reason: {quoted}{also}.",
                 node.name(),
-                if case.wait.symptom == Symptom::ByTurns { "Ready and NotReady by turns" } else { "NotReady" },
+                if case.wait.symptom == Symptom::ByTurns { "flapping between Ready and NotReady" } else { "NotReady" },
                 case.since()
             ),
             Evidence::new(
                 format!("Node/{}", node.name()),
                 r#"status.conditions[?(@.type=="Ready")]"#,
                 ready.shown(),
-                "the kubelet's own words",
+                "the kubelet's own message",
             ),
         )
         .with_all(pressed.iter().map(|(type_, what)| {
@@ -101,7 +105,7 @@ fn check(case: &Case) -> Opinion {
         }))
         .blaming(Blame::object("v1", "Node", node.name()))
         .fix(report.map_or(
-            "Look at the instance for what the kubelet names; replace it if that does not pass.",
+            "Look at the node for the problem that the kubelet names. Replace the node if the problem stays, which evicts its pods.",
             |(.., fix)| fix,
         ))
         .step(

@@ -33,11 +33,11 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Between the last word and the node controller's verdict: a machine that thrashes may renew its Lease for some time
-/// yet.
+/// The time between the last Event and the node controller's verdict. A thrashing node may still renew its Lease for
+/// some time.
 const SHORTLY: TimeDelta = TimeDelta::minutes(15);
 
-/// What was said of the machine right before its kubelet fell silent, and what it means.
+/// An Event about the node right before its kubelet fell silent, and its meaning.
 struct LastWord {
     reason: &'static str,
     why: &'static str,
@@ -50,33 +50,33 @@ struct LastWord {
 const LAST_WORDS: [LastWord; 5] = [
     LastWord {
         reason: "SystemOOM",
-        why: "the machine ran out of memory",
-        because: "the kernel killed processes, and what it spared may be stuck",
-        fix: "Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits; then replace the instance.",
+        why: "the node ran out of memory",
+        because: "the kernel killed processes, and those that survived may hang",
+        fix: "Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits. Then replace the node, which removes its pods.",
     },
     LastWord {
         reason: "FreeDiskSpaceFailed",
-        why: "the machine's disk was full",
-        because: "the kubelet found too little that it could delete",
-        fix: "Give the machines a larger root volume (EC2NodeClass spec.blockDeviceMappings), and limit what pods and logs write there; then replace the instance.",
+        why: "the node's disk was full",
+        because: "the kubelet could not delete enough",
+        fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings), and limit what pods and logs write there. Then replace the node, which removes its pods.",
     },
     LastWord {
         reason: "SpotInterrupted",
-        why: "EC2 announced that it takes the Spot instance back",
-        because: "two minutes after the warning the instance is gone",
-        fix: "Nothing to mend: EC2 took the Spot instance back. Delete the Node where nothing does.",
+        why: "EC2 announced that it reclaims the Spot instance",
+        because: "EC2 ends the instance two minutes after the warning",
+        fix: "There is nothing to fix: EC2 took the Spot instance back. Delete the Node if no controller does.",
     },
     LastWord {
         reason: "InstanceTerminating",
         why: "EC2 was terminating the instance",
-        because: "Karpenter heard it from the interruption queue",
-        fix: "Find who terminates instances that Karpenter has launched, and delete the Node where nothing does.",
+        because: "Karpenter got the message from the interruption queue",
+        fix: "Find out who terminates instances that Karpenter has launched. Delete the Node if no controller does.",
     },
     LastWord {
         reason: "InstanceStopping",
         why: "EC2 was stopping the instance",
-        because: "Karpenter heard it from the interruption queue",
-        fix: "Find who stops instances that Karpenter has launched, and delete the Node where nothing does.",
+        because: "Karpenter got the message from the interruption queue",
+        fix: "Find out who stops instances that Karpenter has launched. Delete the Node if no controller does.",
     },
 ];
 
@@ -86,7 +86,7 @@ fn last_word<'w>(case: &Case<'w>, ready: &Condition) -> Option<(&'static LastWor
     LAST_WORDS.iter().find_map(|word| Some((word, case.events().find(|e| e.reason == word.reason && before(e))?)))
 }
 
-/// That Karpenter would replace the Node, were not too many others unhealthy too.
+/// Karpenter's Event that it would replace the Node if fewer others were unhealthy.
 /// Source: core v1.14.1 pkg/controllers/node/health/events.go `NodeRepairBlocked`, controller.go `isNodePoolHealthy`.
 fn unrepaired<'w>(case: &Case<'w>, ready: &Condition) -> Option<&'w Event> {
     let silent = ready.last_transition_time?;
@@ -111,7 +111,7 @@ fn check(case: &Case) -> Opinion {
         Some((word, event)) => format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.')),
         None => match &image {
             Some(image) => format!(
-                "so it is with most machines of its image {image}, and with none of another: the image may be why."
+                "most nodes of its image {image} are silent too, and none of another image: the image may be why."
             ),
             None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
         },
@@ -121,7 +121,7 @@ fn check(case: &Case) -> Opinion {
     // kubernetes/kubernetes#139301).
     let orphan = node.spec.provider_id.is_empty();
     let tail = if orphan {
-        " It has no providerID, without which the cloud controller does not delete it when its instance is gone."
+        " It has no providerID, so the cloud controller does not delete it when its instance is gone."
     } else {
         ""
     };
@@ -137,7 +137,7 @@ fn check(case: &Case) -> Opinion {
             format!("Node/{}", node.name()),
             r#"status.conditions[?(@.type=="Ready")]"#,
             ready.shown(),
-            "neither status nor Lease has been renewed, so the node controller speaks for the kubelet",
+            "the kubelet has renewed neither status nor Lease, so the node controller writes the status",
         ),
     )
     .blaming(Blame::object("v1", "Node", node.name()));
@@ -155,9 +155,9 @@ fn check(case: &Case) -> Opinion {
                 Link::new(format!("Event/{}", event.metadata.name), format!("{}: {}", word.reason, event.said())),
             ])
             .fix(word.fix),
-        None if orphan => finding.fix("Find out whether an instance of that private DNS name still runs. Delete the Node where none does."),
+        None if orphan => finding.fix("Find out whether an instance with that private DNS name still runs. If none does, delete the Node."),
         None if !finding.fix.is_empty() => finding,
-        None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),
+        None => finding.fix("Look at the instance. The usual reasons are memory, disk or network. If it does not recover, replace the node, which removes its pods."),
     };
     let finding = finding.step(
         Risk::Inspect,
@@ -168,8 +168,8 @@ fn check(case: &Case) -> Opinion {
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }
 
-/// Adds the pods that were deleted and cannot end: only the kubelet says that one has ended, and until then its volumes
-/// stay attached, and a StatefulSet makes no other.
+/// Adds the deleted pods that cannot end. Only the kubelet confirms that a pod has ended. Until then its volumes stay
+/// attached, and a StatefulSet creates no replacement.
 /// Source: kubernetes v1.36.3 pkg/controller/podgc/gc_controller.go `gcTerminating`.
 fn held_pods(case: &Case, node: &Node, finding: Finding) -> Finding {
     let ending = case.pods().filter(|pod| pod.metadata.deletion_timestamp.is_some() && pod.daemon_set().is_none());
@@ -180,20 +180,20 @@ fn held_pods(case: &Case, node: &Node, finding: Finding) -> Finding {
             format!("Pod/{first}"),
             "metadata.deletionTimestamp",
             format!("set, as of {} pods there", names.len()),
-            "only the kubelet confirms that a pod has ended: until then its volumes stay attached, and none of the same name comes",
+            "only the kubelet confirms that a pod has ended: until then its volumes stay attached, and no pod of the same name can start",
         ))
         .step(
             Risk::Destructive,
-            "Once the machine is surely off: let its pods and volumes go, and take this taint off again when it is back",
+            "Only if the instance is certainly off: free its pods and volumes with this taint. Remove the taint when the node is back",
             Some(format!("kubectl taint node {} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node.name())),
         )
 }
 
-/// Machines of a class by their image: those whose kubelet has fallen silent, and those that are Ready.
+/// The nodes of a class by image: those whose kubelet has fallen silent, and those that are Ready.
 static BY_IMAGE: Memo<BTreeMap<String, (u32, u32)>> = Memo::new("silent kubelets of a class by image");
 
-/// The machine's image, where most machines of the class with it have fallen silent, several of them, and none with
-/// another image has: something else takes its machines from all.
+/// The node's image, if most nodes of the class with it have fallen silent, several of them, and none with another
+/// image has. Otherwise something else stops nodes of all images.
 fn silent_image(case: &Case) -> Option<String> {
     let class = case.class()?;
     let own = case.claim?.status.image_id.as_str();
@@ -223,15 +223,17 @@ fn of_image(case: &Case, image: &str, finding: Finding) -> Finding {
             case.subject(),
             "status.imageID",
             image,
-            "most machines of the class with this image have fallen silent, and none with another",
+            "most nodes of the class with this image have fallen silent, and none with another",
         ))
         .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
-        .fix("Pin the image that the other machines of the class have, and replace those that have fallen silent.")
+        .fix(
+            "Pin the image of the working nodes of the class. Then replace the silent nodes, which removes their pods.",
+        )
         .step(Risk::Mutating, "Pin the other image", Some(commands::edit(class)))
 }
 
 fn without_provider_id(name: &str, finding: Finding) -> Finding {
-    let because = "the cloud controller knows an instance by this id, and cannot tell that one without it is gone";
+    let because = "the cloud controller identifies an instance by this id, and cannot tell that a Node without it has lost its instance";
     finding
         .with(Evidence::new(format!("Node/{name}"), "spec.providerID", "empty", because))
         .step(
@@ -239,5 +241,5 @@ fn without_provider_id(name: &str, finding: Finding) -> Finding {
             "See whether the instance still runs",
             Some(format!("aws ec2 describe-instances --filters Name=private-dns-name,Values={name} --query 'Reservations[].Instances[].[InstanceId,State.Name]'")),
         )
-        .step(Risk::Destructive, "Delete the Node where no such instance runs", Some(format!("kubectl delete node {name}")))
+        .step(Risk::Destructive, "Delete the Node if no such instance runs", Some(format!("kubectl delete node {name}")))
 }

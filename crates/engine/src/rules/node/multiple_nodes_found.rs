@@ -34,7 +34,7 @@ fn check(case: &Case) -> Opinion {
             claim.name()
         ),
         _ => format!(
-            "Karpenter found several Nodes with the providerID of NodeClaim {}, registers it with none and deletes it.",
+            "Karpenter found several Nodes with the providerID of NodeClaim {}, so it registers none of them and deletes the NodeClaim.",
             claim.name()
         ),
     };
@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
             case.subject(),
             "status.providerID",
             claim.status.provider_id.clone(),
-            "Karpenter joins NodeClaim and Node by this id, and wants exactly one Node",
+            "Karpenter matches NodeClaim and Node by this id, and needs exactly one Node",
         ),
     )
     .with_all(
@@ -53,8 +53,8 @@ fn check(case: &Case) -> Opinion {
             .iter()
             .map(|n| Evidence::new(format!("Node/{}", n.name()), "spec.providerID", n.spec.provider_id.clone(), "the same id again")),
     )
-    .fix("Keep the kubelet from registering under a second name (hostname override), and delete the Node that no kubelet serves.")
-    .step(Risk::Inspect, "See which of the Nodes still heartbeats", Some(format!("kubectl get nodes {}", names.replace(" and ", " "))));
+    .fix("Keep the kubelet from registering under a second name (hostname override). Then delete the Node that no kubelet updates, which disrupts nothing.")
+    .step(Risk::Inspect, "See which of the Nodes still has a heartbeat", Some(format!("kubectl get nodes {}", names.replace(" and ", " "))));
     if let Some(second) = nodes.last() {
         finding = finding.blaming(Blame::object("v1", "Node", second.name()).field("spec.providerID"));
     }

@@ -1,4 +1,4 @@
-//! The cloud controller deleted the Node, and the instance is still there.
+//! The cloud controller deleted the Node, but the instance still exists.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "NodeDeletedByCloudController",
-    summary: "The cloud controller deleted the Node because it did not find its instance, and the machine lives on without a Node",
+    summary: "The cloud controller deleted the Node because it did not find its instance, but the instance still runs",
     stages: &[Stage::Join, Stage::Ready],
     reads: &[
         Input::Nodes,
@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "The cloud controller deleted Node {} at {} because it did not find its instance; NodeClaim {} and, by Karpenter's reckoning, the instance {} are still there.",
+            "The cloud controller deleted Node {} at {} because it did not find its instance. NodeClaim {} still exists, and so does the instance {} as far as Karpenter knows.",
             claim.status.node_name,
             case.since(),
             claim.name(),
@@ -63,8 +63,8 @@ static NAMED: Memo<BTreeSet<Interned>> = Memo::new("the names of the Nodes that 
 
 /// The Node was deleted before Karpenter saw it: EC2 did not list the new instance yet.
 ///
-/// Nodes of machines that are gone get the same event: only a name under which a kubelet started after the launch, and
-/// right before the deletion, can be this one's.
+/// Nodes of ended instances get the same event. It can only mean this machine if a kubelet started under this name
+/// after the launch and right before the deletion.
 fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
     let first = |e: &Event| e.first_timestamp.or(e.metadata.creation_timestamp).or(e.last_seen());
@@ -87,14 +87,14 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
         // The name does not tell the instance: by time and by elimination.
         if own.is_some() || !rivals { Confidence::Likely } else { Confidence::Possible },
         format!(
-            "Node {name} joined after NodeClaim {} was launched, and the cloud controller deleted it at once because it did not find its instance; the kubelet does not make it anew.",
+            "Node {name} joined after NodeClaim {} was launched, and the cloud controller deleted it at once because it did not find its instance. The kubelet does not recreate it.",
             claim.name()
         ),
         Evidence::new(
             format!("Event/{}", event.metadata.name),
             "message",
             event.said(),
-            "a kubelet had started under this name since the launch, and there is no such Node any more",
+            "a kubelet started under this name after the launch, but there is no such Node any more",
         ),
     )
     .with(case.wait.evidence.clone())
@@ -104,7 +104,7 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
 
 fn mended(case: &Case, claim: &NodeClaim, finding: Finding) -> Finding {
     let finding = finding
-    .fix("Delete the NodeClaim: a running kubelet does not make its Node anew. If it happens again, see whether the Node's name is the instance's private DNS name and whether the cluster role may call ec2:DescribeInstances.")
+    .fix("Delete the NodeClaim, because a running kubelet does not recreate its Node. Pods that still run on the instance stop. If it happens again, check whether the Node's name is the instance's private DNS name and whether the cluster role may call ec2:DescribeInstances.")
     .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", claim.name())));
     ask_the_instance(case, finding)
 }

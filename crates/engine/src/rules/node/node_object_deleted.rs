@@ -1,4 +1,4 @@
-//! The Node object is gone, and its machine is not: nobody schedules there, and Karpenter still counts it.
+//! The Node object is gone but its machine is not: the scheduler cannot use it, and Karpenter still counts it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "NodeObjectDeleted",
-    summary: "The Node was deleted past Karpenter, and its NodeClaim and the machine live on",
+    summary: "The Node was deleted in a way that bypasses Karpenter, so its NodeClaim and its instance still exist",
     stages: &[Stage::Ready],
     reads: &[Input::Events],
     lint: false,
@@ -30,7 +30,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         if missed { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "Node {node} of NodeClaim {name} no longer exists: the Node object was deleted past Karpenter. By Karpenter's reckoning its instance {id} still runs, and nothing can be scheduled there."
+            "Node {node} of NodeClaim {name} no longer exists: its deletion bypassed Karpenter. As far as Karpenter knows, its instance {id} still runs, but the scheduler cannot use it."
         ),
         case.wait.evidence.clone(),
     )
@@ -38,10 +38,10 @@ fn check(case: &Case) -> Opinion {
         format!("NodeClaim/{name}"),
         r#"status.conditions[?(@.type=="Registered")]"#,
         claim.condition("Registered").map_or_else(String::new, Condition::shown),
-        format!("it had a Node, {node}, and there is none of that name or providerID now"),
+        format!("it had a Node, {node}, but no Node with that name or providerID exists now"),
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name))
-    .fix("Delete the NodeClaim, so that Karpenter terminates the instance: a running kubelet does not make its Node anew, and Karpenter disrupts no machine without one. A Node goes past Karpenter where its finalizer was taken off by hand: delete the Node or the NodeClaim, and leave the finalizer.")
+    .fix("Delete the NodeClaim, so that Karpenter terminates the instance with its pods. A running kubelet does not recreate its Node, and Karpenter disrupts no machine without a Node. Removing the finalizer by hand bypasses Karpenter: delete the Node or the NodeClaim, and keep the finalizer.")
     .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {name}")))
     .ask_aws(
         "Does the instance still run?",

@@ -13,7 +13,7 @@ use evicted::{Glutton, glutton};
 
 pub static RULE: Rule = Rule {
     cause: "NodeUnderPressure",
-    summary: "The Node is Ready, but has been short of disk, memory or process ids for long, so nothing is scheduled there",
+    summary: "The Node is Ready, but has been short of disk, memory or process ids for long, so no pod is scheduled there",
     stages: &[Stage::Ready],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
@@ -33,15 +33,15 @@ fn check(case: &Case) -> Opinion {
     let (short, fix, resource) = match pressed.type_.as_str() {
         "DiskPressure" => (
             "disk pressure: its volume is nearly full of images, logs and container data",
-            "Give the machines a larger volume, or find what fills it.",
+            "Give the nodes a larger volume, or find what fills it. Only new nodes get the volume.",
             "ephemeral-storage",
         ),
         "MemoryPressure" => (
             "memory pressure",
-            "Find the pods without memory limits, and reserve memory for the system (kubeReserved, systemReserved).",
+            "Find the pods without memory limits, and reserve memory for the system (kubeReserved, systemReserved). Only new nodes get the reservation.",
             "memory",
         ),
-        _ => ("process id pressure", "Find what forks without end; set podPidsLimit.", "pids"),
+        _ => ("process id pressure", "Find the process that forks without end, and set podPidsLimit.", "pids"),
     };
     let class = case.class().filter(|_| pressed.type_ == "DiskPressure");
     let misnamed = class.and_then(NodeClass::misnamed_volume);
@@ -57,7 +57,7 @@ fn check(case: &Case) -> Opinion {
     };
     let glutton = glutton(case, resource).filter(|_| misnamed.is_none());
     let whose = glutton.as_ref().map_or_else(String::new, |Glutton { workload, used, .. }| {
-        format!(" Most of what was evicted is of {}: {used}.", workload.shown())
+        format!(" Most of the evicted usage belongs to {}: {used}.", workload.shown())
     });
     let tiny = Tiny::of(node).filter(|_| pressed.type_ == "MemoryPressure");
     let small = tiny.as_ref().map_or_else(String::new, Tiny::said);
@@ -65,7 +65,7 @@ fn check(case: &Case) -> Opinion {
         // Only a volume that the class gives to nothing is a cause; else who fills the machine stays open.
         if misnamed.is_some() { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "Node {} has had {short}{volume} since {}, so nothing is scheduled there and pods are evicted.{whose}{small}",
+            "Node {} has had {short}{volume} since {}, so no pod is scheduled there and the kubelet evicts pods.{whose}{small}",
             node.name(),
             case.since()
         ),
@@ -73,11 +73,11 @@ fn check(case: &Case) -> Opinion {
     )
     .fix(match misnamed {
         Some((_, _, own)) => {
-            format!("Write deviceName: {own}, or describe that volume as well: only new machines get it.")
+            format!("Set deviceName: {own}, or describe that volume as well. Only new nodes get it.")
         }
         None => fix.to_owned(),
     })
-    .step(Risk::Inspect, "See what the kubelet says", Some(format!("kubectl describe node {}", node.name())));
+    .step(Risk::Inspect, "See what the kubelet reports", Some(format!("kubectl describe node {}", node.name())));
     let said = case
         .event("FreeDiskSpaceFailed")
         .or_else(|| case.event("EvictionThresholdMet"))
@@ -87,7 +87,7 @@ fn check(case: &Case) -> Opinion {
             format!("Event/{}", event.metadata.name),
             "message",
             event.said(),
-            "the kubelet's own words",
+            "the kubelet's own message",
         )),
         None => finding,
     };
@@ -95,7 +95,7 @@ fn check(case: &Case) -> Opinion {
         return finding
             .with(evidence)
             .blaming(workload.blame().field(format!("{}.containers", workload.spec())))
-            .fix(format!("See what {} takes, and give its containers a request and a limit of {resource}: the kubelet then evicts the pod that takes too much, and no others.", workload.shown()))
+            .fix(format!("Check how much {} uses, and give its containers a request and a limit of {resource}, which restarts its pods. The kubelet then evicts only the pod that uses too much.", workload.shown()))
             .step(Risk::Mutating, "Set request and limit", Some(workload.edit()))
             .into();
     }
@@ -112,15 +112,15 @@ fn check(case: &Case) -> Opinion {
     finding.blaming(Blame::class(class).field(field)).into()
 }
 
-/// A machine of which the system leaves its pods next to nothing.
+/// A node whose system leaves next to nothing for pods.
 struct Tiny {
-    /// Of the instance type, empty where that is not known.
+    /// The instance type, empty if nodewhy does not know it.
     type_: String,
     allocatable: String,
 }
 
 impl Tiny {
-    /// What the agents of a Node take together, in bytes: less than that is no room for any pod.
+    /// The memory that the agents of a node use together, in bytes: less than that is no room for any pod.
     const LEAST: f64 = 400.0 * 1_048_576.0;
 
     fn of(node: &Node) -> Option<Self> {
@@ -133,14 +133,14 @@ impl Tiny {
         let Self { type_, allocatable } = self;
         let type_ = if type_.is_empty() { "The machine".to_owned() } else { format!("Its instance type {type_}") };
         format!(
-            " {type_} is too small: it leaves {allocatable} of memory for all pods, the Node's own agents among them."
+            " {type_} is too small: it leaves {allocatable} of memory for all pods, including the node's own agents."
         )
     }
 
     fn onto(self, finding: Finding, case: &Case) -> Finding {
         let Some(pool) = case.pool() else {
             return finding
-                .fix("Take a larger instance type.")
+                .fix("Use a larger instance type.")
                 .blaming(case.node.map(|node| Blame::object("v1", "Node", node.name())));
         };
         let name = pool.name();
@@ -149,10 +149,10 @@ impl Tiny {
                 case.node.map_or_else(String::new, |node| format!("Node/{}", node.name())),
                 "status.allocatable.memory",
                 self.allocatable,
-                "what the kernel, the kubelet and its reservations leave for pods",
+                "the memory that the kernel, the kubelet and its reservations leave for pods",
             ))
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-            .fix(format!("Leave out the smallest instance types in the requirements of NodePool {name} (karpenter.k8s.aws/instance-memory Gt 2047, or instance-size NotIn nano, micro)."))
-            .step(Risk::Mutating, "Bound the size", Some(format!("kubectl edit nodepool {name}")))
+            .fix(format!("Exclude the smallest instance types in the requirements of NodePool {name} (karpenter.k8s.aws/instance-memory Gt 2047, or instance-size NotIn nano, micro). Karpenter then replaces such nodes as drifted."))
+            .step(Risk::Mutating, "Limit the size", Some(format!("kubectl edit nodepool {name}")))
     }
 }

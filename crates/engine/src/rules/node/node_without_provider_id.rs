@@ -1,4 +1,4 @@
-//! The machine's Node is there, without the providerID by which Karpenter would know it.
+//! The machine's Node exists, but has no providerID by which Karpenter could match it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 
 pub static RULE: Rule = Rule {
     cause: "NodeWithoutProviderID",
-    summary: "A Node joined, but without a providerID Karpenter cannot match it to its NodeClaim",
+    summary: "A Node joined without a providerID, so Karpenter cannot match it to its NodeClaim",
     stages: &[Stage::Join, Stage::Register],
     reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses],
     lint: false,
@@ -65,10 +65,10 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         summary,
-        Evidence::new(&object, "spec.providerID", "empty", "Karpenter joins NodeClaim and Node by this id; the cloud controller or the bootstrap sets it"),
+        Evidence::new(&object, "spec.providerID", "empty", "Karpenter matches NodeClaim and Node by this id; the cloud controller or the bootstrap sets it"),
     )
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
-    .fix("Let the Node's name be the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance.")
+    .fix("Make the Node's name the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance. This affects new machines.")
     .step(Risk::Inspect, "Compare the Node's name with the instance's private DNS name", instance.map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")));
     finding = finding.step(
         Risk::Inspect,
@@ -86,7 +86,7 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
-/// Whether the Node could be this claim's machine: its pool label, where it has one, is the claim's.
+/// Whether the Node could be this NodeClaim's machine: its pool label, if any, is the NodeClaim's.
 fn fits(node: &Node, claim: &NodeClaim) -> bool {
     let same =
         |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));

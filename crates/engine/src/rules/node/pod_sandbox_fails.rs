@@ -1,4 +1,4 @@
-//! The Node is Ready, and no pod starts on it: the network plugin or the container runtime refuses their sandboxes.
+//! The Node is Ready, but no pod starts on it: the network plugin or the container runtime refuses their sandboxes.
 
 use crate::api::{Blame, Link, Risk, Stage};
 use crate::case::Case;
@@ -13,7 +13,7 @@ use readers::source_text;
 
 pub static RULE: Rule = Rule {
     cause: "PodSandboxFails",
-    summary: "The Node is Ready, and none of its pods starts: their sandboxes or containers are refused by the network plugin or the runtime",
+    summary: "The Node is Ready, but no new pod starts: the network plugin or the runtime refuses their sandboxes or containers",
     stages: &[Stage::Ready],
     reads: &[
         Input::NodeClaims,
@@ -40,16 +40,16 @@ fn check(case: &Case) -> Opinion {
         _ => of_node(case, node, of_pod(case, node, pod), sandbox),
     };
     let summary = format!(
-        "Node {} is Ready, and none of the pods that came since {} starts there: {}.",
+        "Node {} is Ready, but none of the pods that came since {} starts there: {}.",
         node.name(),
         case.since(),
         obstacle.why.trim_end_matches('.')
     );
-    let symptom = Link::new(format!("Node/{}", node.name()), "Ready, and none of its new pods starts");
+    let symptom = Link::new(format!("Node/{}", node.name()), "Ready, but none of its new pods starts");
     obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }
 
-/// A pod that waits for its sandbox: one of a DaemonSet may suffer from more than that.
+/// A pod that waits for its sandbox. A pod of a DaemonSet comes last, because it may have further problems.
 fn refused<'c>(case: &Case<'c>, node: &Node) -> Option<(&'c Pod, Sandbox)> {
     let of = |pod: &Pod| {
         let own =
@@ -63,16 +63,16 @@ fn refused<'c>(case: &Case<'c>, node: &Node) -> Option<(&'c Pod, Sandbox)> {
     unspecific.min_by_key(|(pod, _)| (pod.daemon_set().is_some(), &pod.metadata.name))
 }
 
-/// An old systemd (219 is known for it) may keep units that have ended, until it starts none.
+/// An old systemd (219 is known for it) may keep units that have ended, until it starts no new ones.
 /// Source: kubernetes/kubernetes#57345.
 fn without_units(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     let said = case.cluster.pod_events_on(node.name()).filter(|e| e.names(&pod.metadata));
     let said = said.filter_map(|e| e.message.split_once(NO_UNIT_STARTS)).map(|(_, why)| why).next().unwrap_or_default();
     let said = source_text::mask(said.lines().next().unwrap_or_default().trim());
-    let says = format!("systemd on the machine starts no unit, without which the kubelet mounts no volume: {said}");
+    let says = format!("systemd on the node starts no unit, so the kubelet mounts no volume: {said}");
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("its volumes wait: {NO_UNIT_STARTS}{said}"));
     Obstacle::new(Proof::Open, says, Blame::object("v1", "Node", node.name()), link)
-        .fix("Let systemd forget the units that have ended (systemctl reset-failed, then systemctl daemon-reexec on the machine), or restart the machine; an image with a newer systemd does not keep them.")
+        .fix("Clear the ended units of systemd on the node (systemctl reset-failed, then systemctl daemon-reexec), or restart the node, which stops its pods. An image with a newer systemd does not keep ended units.")
         .ask("Which pods does it keep from their volumes?", "kubectl get events -A --field-selector reason=FailedMount")
         .step(
             Risk::Mutating,
@@ -81,7 +81,7 @@ fn without_units(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
         )
 }
 
-/// What every pod meets lies with none of them.
+/// If every pod fails alike, no single pod is at fault.
 fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Obstacle {
     let is_of_pod = obstacle.links.len() == 1 && obstacle.open.is_some();
     if !is_of_pod {
@@ -98,7 +98,7 @@ fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Ob
         let deeper = of_pod(case, node, agent);
         // What the pods meet stands in the chain.
         let suffers = obstacle.links.first().map_or("its pods", |link| link.object.trim_start_matches("Pod/"));
-        let why = format!("pod {suffers} gets no network, and {}", deeper.why);
+        let why = format!("pod {suffers} gets no network, because {}", deeper.why);
         return obstacle.links.into_iter().rev().fold(Obstacle { why, ..deeper }, Obstacle::after);
     }
     let blame = plugin.map_or_else(
@@ -109,25 +109,26 @@ fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Ob
         },
     );
     let fix = match plugin {
-        Some(set) => format!("Read the log of DaemonSet {} on this Node: it refuses every pod.", set.metadata.name),
-        None => "Read what containerd says on the machine (journalctl -u containerd), or replace the Node: its runtime starts no pod.".to_owned(),
+        Some(set) => format!("Read the log of DaemonSet {} on this node: it refuses every pod.", set.metadata.name),
+        None => "Read what containerd logs on the node (journalctl -u containerd), or replace the node, which stops its pods. Its runtime starts no pod.".to_owned(),
     };
     Obstacle { blame, ..obstacle }.fix(fix)
 }
 
-/// Tokens end, and a plugin that has kept one for longer is turned away; its pod is Ready all the same.
+/// The API server rejects an expired token that a plugin has kept too long, while the plugin's pod stays Ready.
 /// Source: kubernetes v1.36.3 pkg/serviceaccount/claims.go; istio/istio#38077.
 fn turned_away(case: &Case, set: &DaemonSet, obstacle: Obstacle) -> Obstacle {
     let (name, namespace) = (&set.metadata.name, set.metadata.namespace.as_deref().unwrap_or_default());
     let pod = case.pods().find(|pod| pod.daemon_set() == Some(name)).map_or("", |pod| &pod.metadata.name);
     let why = format!(
-        "{}; of the plugins there only that of DaemonSet {name} asks the API server itself, and its token may have ended",
+        "{}; only the plugin of DaemonSet {name} asks the API server itself there, and its token may have expired",
         obstacle.why.trim_end_matches('.')
     );
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
-    let link = Link::new(format!("DaemonSet/{name}"), "its plugin alone asks the API server, which says Unauthorized");
+    let link =
+        Link::new(format!("DaemonSet/{name}"), "only its plugin asks the API server, which answers Unauthorized");
     Obstacle { why, blame, ..obstacle }
         .behind(link)
-        .fix(format!("Restart pod {pod}, which writes a new token for its plugin, and upgrade DaemonSet {name} to a version that renews it."))
-        .step(Risk::Mutating, "Let its pods write a new token", format!("kubectl rollout restart daemonset -n {namespace} {name}"))
+        .fix(format!("Restart pod {pod}, which writes a new token for its plugin and leaves running pods alone. Upgrade DaemonSet {name} to a version that renews the token."))
+        .step(Risk::Mutating, "Restart its pods, so that they write a new token", format!("kubectl rollout restart daemonset -n {namespace} {name}"))
 }

@@ -1,4 +1,4 @@
-//! What the kubelet is told to reserve is more than the machine has: it exits, again and again.
+//! The kubelet must reserve more than the machine has, so it exits again and again.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -13,7 +13,7 @@ use readers::source_text;
 
 pub static RULE: Rule = Rule {
     cause: "ReservationsExceedMachine",
-    summary: "kubeReserved, systemReserved and evictionHard together are more than the machine has, over which the kubelet exits",
+    summary: "kubeReserved, systemReserved and evictionHard together exceed the machine's size, so the kubelet exits",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Deployments],
     lint: false,
@@ -22,8 +22,8 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// A resource that can be reserved, the label by which Karpenter tells how much of it the instance type has, and the
-/// number that one of its units is. The kubelet never finds more.
+/// A resource that can be reserved, Karpenter's label with the amount that the instance type has, and the number that
+/// one of the label's units is. The kubelet never finds more.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `computeRequirements`.
 struct Reservable {
     name: &'static str,
@@ -36,7 +36,7 @@ const RESERVABLE: [Reservable; 2] = [
     Reservable { name: "cpu", label: "karpenter.k8s.aws/instance-cpu", unit: 1.0 },
 ];
 
-/// One part of what is reserved.
+/// One part of the reservation.
 #[derive(Debug, Clone, PartialEq)]
 struct Part {
     resource: &'static str,
@@ -49,8 +49,8 @@ struct Part {
     exact: bool,
 }
 
-/// What the text of a class reserves on a machine of a NodePool.
-static PARTS: Memo<Vec<Part>> = Memo::new("what is reserved on machines of a class and a NodePool");
+/// The reservations in a class's text for a machine of a NodePool.
+static PARTS: Memo<Vec<Part>> = Memo::new("the reservations on machines of a class and a NodePool");
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
@@ -81,7 +81,7 @@ fn check(case: &Case) -> Opinion {
     let (kind, name) = (class.kind.to_ascii_lowercase(), class.name());
     let unit = if resource.unit > 1.0 { " MiB" } else { "" };
     let summary = format!(
-        "{} {name} reserves more {} than the machine has ({} of {has}{unit}): the kubelet exits over it, again and again, and the machine never becomes a usable Node.",
+        "{} {name} reserves more {} than the machine has ({} of {has}{unit}), so the kubelet exits again and again and the machine never becomes a usable node.",
         class.kind,
         resource.name,
         shown(wanted / resource.unit),
@@ -99,13 +99,13 @@ fn check(case: &Case) -> Opinion {
             format!("{}/{name}", class.kind),
             blame.field.clone().unwrap_or_default(),
             source_text::mask(&said.join(", ")),
-            "invalid Node Allocatable configuration: capacity must not be less than what is reserved",
+            "invalid Node Allocatable configuration: capacity must not be less than the reservation",
         ),
     )
     .with(Evidence::new(case.subject(), format!("metadata.labels['{}']", resource.label), shown(has), "what the instance type has"))
     .blaming(blame)
-    .fix("Reserve less, or require larger instance types in the NodePool (karpenter.k8s.aws/instance-memory, instance-cpu); what userData reserves Karpenter does not know when it chooses a type.")
-    .step(Risk::Mutating, "Correct what is reserved; new machines are then right", Some(format!("kubectl edit {kind} {name}")))
+    .fix("Reserve less, or require larger instance types in the NodePool (karpenter.k8s.aws/instance-memory, instance-cpu). Karpenter does not read what userData reserves when it chooses a type.")
+    .step(Risk::Mutating, "Correct the reservation for new machines", Some(format!("kubectl edit {kind} {name}")))
     .into()
 }
 
@@ -119,13 +119,13 @@ fn size(claim: &NodeClaim, resource: &Reservable) -> Option<f64> {
     claim.fixed(resource.label)?.parse::<u32>().ok().map(f64::from)
 }
 
-/// A number without the digits that nobody asked for.
+/// A number without needless digits.
 fn shown(number: f64) -> String {
     let short = format!("{number:.2}");
     short.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What is reserved of `RESERVABLE`, of what reaches the kubelet as it is written.
+/// The reservations of `RESERVABLE` that reach the kubelet as the text writes them.
 fn parts(case: &Case, class: &NodeClass) -> Vec<Part> {
     let Some(family) = class.family() else { return Vec::new() };
     let machine = Machine {
@@ -147,7 +147,7 @@ fn parts(case: &Case, class: &NodeClass) -> Vec<Part> {
     parts
 }
 
-/// A field's entry, or the list that a flag and a setting of Bottlerocket are.
+/// A field's entry, or an entry of the list in a flag or in a setting of Bottlerocket.
 fn of_value(value: &Value) -> Vec<Part> {
     let plain: String = value.name.chars().filter(|&c| c != '-').collect::<String>().to_ascii_lowercase();
     let (name, entry) = plain.split_once('.').map_or((plain.as_str(), None), |(name, entry)| (name, Some(entry)));

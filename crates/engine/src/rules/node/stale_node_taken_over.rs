@@ -1,4 +1,4 @@
-//! The machine's kubelet took over the Node object of a machine that is gone.
+//! The machine's kubelet uses the Node object of a machine that is gone.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "StaleNodeTakenOver",
-    summary: "A Node of the same name was left over with another providerID, and the kubelet uses it instead of making its own",
+    summary: "A Node of the same name was left over with another providerID, and the kubelet uses it instead of creating its own",
     stages: &[Stage::Join, Stage::Register],
     reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::CertificateSigningRequests],
     lint: false,
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Where the new kubelet shows itself on the old Node.
+/// A trace of the new kubelet on the old Node.
 struct Trace<'c> {
     node: &'c Node,
     proof: crate::api::Evidence,
@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// Of a Node that is left over, and Ready again though its own machine is gone: the NodeClaim that waits for its own.
+/// For a left-over Node that is Ready again though its own machine is gone: the NodeClaim that waits for its Node.
 fn taker<'w>(case: &Case<'w>, node: &Node) -> Option<&'w NodeClaim> {
     let revived = node.condition("Ready").filter(|c| c.is_true())?.last_transition_time?;
     let waits = |claim: &&NodeClaim| !claim.is_true("Registered") && claim.metadata.deletion_timestamp.is_none();
@@ -67,15 +67,15 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
     Finding::new(
         confidence,
         format!(
-            "NodeClaim {}'s kubelet took over Node {name}, left by an earlier machine with providerID {id}, so Karpenter never sees a Node with its own.",
+            "The kubelet of NodeClaim {} uses Node {name}, left by an earlier machine with providerID {id}, so Karpenter never sees a Node with this machine's id.",
             claim.name()
         ),
-        Evidence::new(format!("Node/{name}"), "spec.providerID", id.clone(), "it cannot be changed, and Karpenter joins NodeClaim and Node by it"),
+        Evidence::new(format!("Node/{name}"), "spec.providerID", id.clone(), "it cannot be changed, and Karpenter matches NodeClaim and Node by it"),
     )
     .with(trace.proof.clone())
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
-    .fix("Delete the stale Node; the kubelet makes its own within seconds.")
-    .step(Risk::Inspect, "See that the Node's instance is gone", trace.node.spec.provider_id.rsplit('/').next().map(|i| format!("aws ec2 describe-instances --instance-ids {i} --query 'Reservations[].Instances[].State.Name'")))
+    .fix("Delete the stale Node (not the NodeClaim). The kubelet creates its own within seconds.")
+    .step(Risk::Inspect, "Check that the Node's instance is gone", trace.node.spec.provider_id.rsplit('/').next().map(|i| format!("aws ec2 describe-instances --instance-ids {i} --query 'Reservations[].Instances[].State.Name'")))
     .step(Risk::Destructive, "Delete the stale Node", Some(format!("kubectl delete node {name}")))
     .into()
 }
@@ -90,7 +90,7 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
         .csrs()
         .find(|c| c.spec.username == user && c.instance_id().is_some() && c.instance_id() == claim.instance_id());
     if let Some(csr) = csr {
-        let because = "this machine's instance asked for a certificate under the old Node's name";
+        let because = "this machine's instance requested a certificate under the old Node's name";
         let proof = Evidence::new(
             format!("CertificateSigningRequest/{}", csr.metadata.name),
             "spec.extra.sessionName",

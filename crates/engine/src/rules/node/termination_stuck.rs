@@ -1,4 +1,4 @@
-//! The machine or its node class was deleted, and something holds it for longer than its owner allowed.
+//! The machine or its node class was deleted, and a step of the deletion takes longer than its owner allowed.
 
 mod budgets;
 mod dead_kubelet;
@@ -50,15 +50,15 @@ pub static RULE: Rule = Rule {
         Input::Logs,
     ],
     lint: false,
-    versions: "all; Karpenter 1.6 and later say Drained and VolumesDetached",
+    versions: "all; Karpenter 1.6 and later report Drained and VolumesDetached",
     page: include_str!("../../../pages/TerminationStuck.md"),
     check,
 };
 
-/// Far longer than any grace period that pods commonly have.
+/// Far longer than any usual grace period of pods.
 const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
 
-/// Karpenter tells of one thing that holds a drain every two minutes, this or another.
+/// Karpenter reports one obstacle of a drain every two minutes, this or another.
 const STILL_REFUSED: TimeDelta = TimeDelta::minutes(30);
 
 fn check(case: &Case) -> Opinion {
@@ -94,7 +94,7 @@ fn machine(case: &Case) -> Opinion {
     }
 }
 
-/// What no time ends: half of it is enough.
+/// For an obstacle that no time ends, half of it is enough.
 fn endless(case: &Case, node: &Node) -> Option<Finding> {
     let drains = match case.claim {
         Some(claim) => !claim.is_true("InstanceTerminating"),
@@ -118,14 +118,14 @@ fn of_claim(case: &Case, claim: &NodeClaim, node: Option<&Node>) -> Option<Findi
         // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go
         // `finalize` (v1.14.3).
         _ if claim.is_true("InstanceTerminating") => {
-            Some(instance(case, claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
+            Some(instance(case, claim, "Karpenter has asked EC2 to terminate it, but EC2 still shows it"))
         }
         Some(node) => node_held_by_other(case, node)
             .or_else(|| volumes(case, node))
             .or_else(|| {
                 let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
                 (claim.is_true("Drained") && past).then(|| {
-                    instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated")
+                    instance(case, claim, "the Node is drained, but Karpenter has not got the instance terminated")
                 })
             })
             .or_else(|| shut_budget(case, node))
@@ -134,7 +134,7 @@ fn of_claim(case: &Case, claim: &NodeClaim, node: Option<&Node>) -> Option<Findi
         // A claim that still says "Draining" has a Node that was not given.
         None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
             Some(claim_held_by_other(case, claim).unwrap_or_else(|| {
-                instance(case, claim, "its Node is gone, and Karpenter has not got the instance terminated")
+                instance(case, claim, "its Node is gone, but Karpenter has not got the instance terminated")
             }))
         }
         None => None,
@@ -150,24 +150,24 @@ fn head(case: &Case) -> String {
     let meta = claim.or_else(|| case.node.map(|node| &node.metadata)).or_else(|| case.class().map(|c| &c.metadata));
     let deleted = meta.and_then(|meta| meta.deletion_timestamp);
     let deleted = deleted.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
-    format!("{} was deleted{deleted} and does not go", case.subject().replacen('/', " ", 1))
+    format!("{} was deleted{deleted} but still exists", case.subject().replacen('/', " ", 1))
 }
 
-/// How far Karpenter has come, as the NodeClaim tells.
+/// Karpenter's progress, from the NodeClaim's conditions.
 fn step<'c>(case: &Case<'c>, type_: &str) -> Option<&'c Condition> {
     case.claim.and_then(|claim| claim.condition(type_))
 }
 
-/// Whether the drain is over, or ends by itself: only a NodeClaim has a terminationGracePeriod, and the repair of Nodes
-/// notes the end of one all the same.
+/// Whether the drain is over, or ends by itself: only a NodeClaim has a terminationGracePeriod, but node repair also
+/// notes the end of one.
 fn is_bounded(case: &Case) -> bool {
     let noted = |claim: &NodeClaim| claim.metadata.annotation(TERMINATION_TIMESTAMP).is_some();
     case.claim
         .is_some_and(|claim| claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() || noted(claim))
 }
 
-/// That Karpenter still waits for pods, as it says itself: one whose grace period has been over for a minute it
-/// otherwise leaves behind.
+/// Karpenter's own report that it still waits for pods. Otherwise it stops waiting for a pod one minute after its grace
+/// period.
 /// Sources: core pkg/utils/pod/scheduling.go `IsStuckTerminating` (v1.0.5, v1.14.3); karpenter#2316.
 fn drains(case: &Case) -> Option<Evidence> {
     let because = "Karpenter still waits for pods of the Node";
@@ -188,13 +188,13 @@ fn drains(case: &Case) -> Option<Evidence> {
     )
 }
 
-/// Whether an event has been repeated for as long as `wait`, and still is.
+/// Whether an event has been repeated for as long as `wait`, and continues.
 fn lasts(case: &Case, event: &Event, wait: TimeDelta) -> bool {
     let still = event.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
     still && event.first_timestamp.is_some_and(|first| case.now - first >= wait)
 }
 
-/// Whoever may write events chose their text, and it ends up in a command.
+/// Anyone who may write events chose their text, and the text becomes part of a command.
 fn is_name(name: &str) -> bool {
     name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
 }

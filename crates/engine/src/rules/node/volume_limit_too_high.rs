@@ -1,4 +1,4 @@
-//! The scheduler takes a Ready Node for one that has room for a volume more, and EC2 does not.
+//! The scheduler counts a Ready Node as one with room for another volume, but EC2 does not.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// The driver's part on the Nodes, which reads the instance type and says how many volumes it takes.
+/// The driver's pod on the nodes, which reads the instance type and announces how many volumes it supports.
 /// Source: aws-ebs-csi-driver v1.50 charts/aws-ebs-csi-driver/templates/node.yaml, pkg/driver/node.go `getVolumesLimit`.
 const NODE_PART: &str = "ebs-csi-node";
 
@@ -41,7 +41,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Likely,
         format!(
-            "Node {} is Ready, and since {} EC2 attaches no further volume to it: that of pod {name} is refused ({said}). The scheduler put the pod there all the same, so {whose} announces too high a limit.",
+            "Node {} is Ready, but since {} EC2 attaches no further volume to it: EC2 refuses that of pod {name} ({said}). The scheduler assigned the pod there anyway, so {whose} announces too high a limit.",
             node.name(),
             case.since()
         ),
@@ -49,17 +49,17 @@ fn check(case: &Case) -> Opinion {
     )
     .with_all(attached(case, node))
     .linked([
-        Link::new(format!("Node/{}", node.name()), "Ready, and EC2 attaches no further volume"),
+        Link::new(format!("Node/{}", node.name()), "Ready, but EC2 attaches no further volume"),
         Link::new(format!("Pod/{name}"), said),
-        Link::new(blame.object.clone(), "the limit that is announced is higher than what EC2 attaches"),
+        Link::new(blame.object.clone(), "the announced limit is higher than the number that EC2 attaches"),
     ])
     .blaming(blame)
-    .fix(format!("Upgrade the EBS CSI driver (v1.49 and the first of v1.50 say one too many for Nitro instances), or set node.volumeAttachLimit or node.reservedVolumeAttachments of its chart. Pod {name} goes elsewhere if it is deleted while the Node is cordoned."))
-    .step(Risk::Inspect, "See the limit that the scheduler goes by", Some(format!("kubectl get csinode {} -o yaml", node.name())))
-    .step(Risk::Mutating, "Keep further pods away", Some(format!("kubectl cordon {}", node.name())))
-    .step(Risk::Destructive, "Let the pod be placed anew", Some(format!("kubectl delete pod -n {namespace} {name}")))
+    .fix(format!("Upgrade the EBS CSI driver (v1.49 and the first releases of v1.50 announce one too many for Nitro instances). Or set node.volumeAttachLimit or node.reservedVolumeAttachments in its chart. To move pod {name} to another node, cordon this node and delete the pod. Running pods are not disrupted."))
+    .step(Risk::Inspect, "See the limit that the scheduler uses", Some(format!("kubectl get csinode {} -o yaml", node.name())))
+    .step(Risk::Mutating, "Keep new pods away", Some(format!("kubectl cordon {}", node.name())))
+    .step(Risk::Destructive, "Delete the pod, so that the scheduler assigns it to another node", Some(format!("kubectl delete pod -n {namespace} {name}")))
     .ask_aws(
-        "What else is attached to the instance, network interfaces and volumes of others?",
+        "What else is attached to the instance: network interfaces, or volumes from outside Kubernetes?",
         format!(
             "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].[BlockDeviceMappings,NetworkInterfaces]'",
             case.instance_id().unwrap_or("INSTANCE")

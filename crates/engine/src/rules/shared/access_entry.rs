@@ -1,4 +1,4 @@
-//! How the node role gets into the cluster, as far as EKS was asked: what the rules about access entries share.
+//! How EKS authorizes the node role, if nodewhy asked it: the common part of the rules about access entries.
 
 use crate::case::Case;
 use crate::case::finding::Opinion;
@@ -8,24 +8,24 @@ use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
 
-/// What EKS says of the node role's access entry.
+/// EKS's answer about the node role's access entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Entrance<'w> {
-    /// Nobody asked, or there was no answer.
+    /// nodewhy did not ask, or got no answer.
     Unseen,
-    /// The cluster's authentication mode is CONFIG_MAP: entries let nobody in.
+    /// The cluster's authentication mode is CONFIG_MAP: entries authorize nothing.
     NotRead,
     /// There is none.
     Missing {
         at: Option<DateTime<Utc>>,
         mode: &'w EksCluster,
     },
-    /// There is one, and kubelets cannot come in by its type.
+    /// There is one, but its type does not authorize kubelets.
     WrongType {
         entry: &'w AccessEntry,
         at: Option<DateTime<Utc>>,
     },
-    /// There is one, made for a role of this name that is gone.
+    /// There is one, but it was created for a role of this name that is gone.
     Outlived {
         entry: &'w AccessEntry,
         role_created: DateTime<Utc>,
@@ -34,7 +34,7 @@ pub(crate) enum Entrance<'w> {
     Fits(&'w AccessEntry),
 }
 
-/// The types that kubelets come in by. `EC2` is that of EKS Auto Mode.
+/// The types that authorize kubelets. `EC2` is that of EKS Auto Mode.
 /// Source: Amazon EKS user guide, access entries; aws-sdk-go-v2 service/eks `CreateAccessEntryInput.Type`.
 const OF_NODES: [&str; 3] = ["EC2_LINUX", "EC2_WINDOWS", "EC2"];
 
@@ -47,7 +47,7 @@ pub(crate) fn type_for(case: &Case) -> &'static str {
     }
 }
 
-/// Excludes a cause by what EKS answered about the role's entry.
+/// Excludes a cause by EKS's answer about the role's entry.
 pub(crate) fn excludes(case: &Case, role: &str, because: String) -> Opinion {
     let cluster = case.cluster_name().unwrap_or_default();
     by_answer(case, aws::ENTRY, &format!("{cluster}/{role}"), because)

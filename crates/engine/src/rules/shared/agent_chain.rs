@@ -1,7 +1,7 @@
-//! From an agent that a Node waits for down to what keeps it from working there: its pod, what the pod says, what the
-//! words mean, the object to change.
+//! From an agent that a Node waits for down to the reason why it does not work there: its pod, the pod's message, its
+//! meaning, the object to change.
 //!
-//! A symptom is no cause: where no link proves what is behind it, the last one is an open question.
+//! A symptom is no cause: if no link proves the reason behind it, the last link is an open question.
 
 mod across_images;
 mod behind;
@@ -25,27 +25,27 @@ use crate::rules::shared::network_plugin::{KUBE_PROXY, rank};
 use crate::rules::shared::{commands, placement};
 use crate::upstream::startup_taint;
 
-/// What a chain may lead to, and so what a rule reads that follows one.
+/// The causes that a chain may lead to, and so the inputs that a rule reads if it follows one.
 fn reads(case: &Case) {
     for input in [Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs] {
         case.cluster.asks(input);
     }
 }
 
-/// What stands behind the deepest link.
+/// How well the deepest link is proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// Not even that: what would show it could not be read.
+    /// Not proven at all: nodewhy could not read the objects that would show it.
     None,
     /// Only one more symptom.
     Open,
     /// It explains the agent, once it has lasted longer than a start takes.
     Lasting,
-    /// It does not pass by itself.
+    /// It does not go away by itself.
     Settled,
 }
 
-/// Why an agent does not work on a Node, as deep as the objects tell.
+/// Why an agent does not work on a Node, as deep as the objects show.
 #[derive(Debug)]
 pub(crate) struct Obstacle {
     /// A clause that names the agent's DaemonSet or pod.
@@ -56,7 +56,7 @@ pub(crate) struct Obstacle {
     /// From the agent to the deepest link.
     pub links: Vec<Link>,
     pub steps: Vec<FixStep>,
-    /// The link that is open.
+    /// The question that the last link leaves open.
     pub open: Option<Unknown>,
 }
 
@@ -132,15 +132,15 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
         return kept_away(case, node, set, kept);
     }
     if case.cluster.missing(Input::Pods).is_some() {
-        let why = format!("whether a pod of DaemonSet {name} runs on it could not be read");
-        return Obstacle::new(Proof::None, why, blame, Link::new(object, "its pods could not be read"))
-            .fix(format!("Get the pod of DaemonSet {name} running on this Node."))
+        let why = format!("nodewhy could not read whether a pod of DaemonSet {name} runs on it");
+        return Obstacle::new(Proof::None, why, blame, Link::new(object, "nodewhy could not read its pods"))
+            .fix(format!("Get the pod of DaemonSet {name} running on this node."))
             .ask(format!("Does a pod of DaemonSet {name} run there?"), pods_on(node));
     }
     let why = format!("DaemonSet {name} has no pod on it");
     Obstacle::new(Proof::Open, why, blame, Link::new(object, format!("it has no pod on Node {}", node.name())))
-        .fix(format!("Find out why DaemonSet {name} makes no pod there: its events name a quota, an admission policy or its own affinity."))
-        .step(Risk::Inspect, "See why the DaemonSet makes no pod", describe.clone())
+        .fix(format!("Find out why DaemonSet {name} creates no pod there: its events name a quota, an admission policy or its own affinity."))
+        .step(Risk::Inspect, "See why the DaemonSet creates no pod", describe.clone())
         .ask(format!("What do the events of DaemonSet {name} say?"), describe)
 }
 
@@ -163,19 +163,19 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
     }
     match &kept.taint {
         Some(taint) => obstacle
-            .fix(format!("Let DaemonSet {name} tolerate the taint, or every taint (operator: Exists) as agents of a Node do; keep it in the chart's values, or the next release undoes it."))
-            .step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", commands::tolerate(set, taint)),
+            .fix(format!("Add a toleration for the taint, or for every taint (operator: Exists) as agents of a node have it, to DaemonSet {name}. Its pods restart. Keep it in the chart's values, or the next release reverts it."))
+            .step(Risk::Mutating, "Add the toleration. The DaemonSet's pods restart", commands::tolerate(set, taint)),
         None => obstacle
-            .fix(format!("Let the Node have the label that DaemonSet {name} asks for, or let the DaemonSet select this Node."))
+            .fix(format!("Add the label that DaemonSet {name} requires to the Node, or change the DaemonSet so that it selects this Node."))
             .step(Risk::Inspect, "See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),
     }
 }
 
-/// Two that wait for each other: the taint goes with its owner's pod, which needs the network that this DaemonSet makes,
-/// or with the Node's readiness, which is what needs this DaemonSet.
+/// Two that wait for each other. Either the taint goes with its owner's pod, which needs the network of this DaemonSet,
+/// or with the Node's readiness, which needs this DaemonSet.
 fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link)> {
     if taint.key == NOT_READY {
-        let why = "; the taint goes once the Node is Ready, which takes that pod: they wait for each other";
+        let why = "; the taint goes only once the Node is Ready, which needs that pod: they wait for each other";
         let node = case.node.map(Node::name).unwrap_or_default();
         return Some((why.to_owned(), Link::new(format!("Node/{node}"), "it loses the taint only once it is Ready")));
     }
@@ -185,15 +185,15 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
     let owner = startup_taint::owner(taint)?;
     let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d) && d != name) && !p.is_ready())?;
     let why = format!(
-        "; {} removes that taint once its pod {} is Ready, which takes the network: they wait for each other",
+        "; {} removes that taint once its pod {} is Ready, which needs the network: they wait for each other",
         owner.remover.unwrap_or(owner.name),
         pod.metadata.name
     );
-    let says = format!("it needs DaemonSet {name}, and only once it is Ready the taint goes");
+    let says = format!("it needs DaemonSet {name}, and the taint goes only once it is Ready");
     Some((why, Link::new(format!("Pod/{}", pod.metadata.name), says)))
 }
 
-/// Whoever removes a taint waits for a Node without it.
+/// The component that removes a taint waits for a Node without it.
 pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::TaintOwner) -> Option<Obstacle> {
     let deployment = owner.remover_deployment()?;
     let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
@@ -216,7 +216,7 @@ pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::T
     Some(
         Obstacle::new(Proof::Settled, why, blame, Link::new(format!("Pod/{name}"), said))
             .after(Link::new(format!("Deployment/{deployment}"), format!("it removes the taint {}", taint.key)))
-            .fix(format!("Let Deployment {deployment} tolerate {}, or give it Nodes without the taint.", taint.key))
+            .fix(format!("Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint. This disrupts no workload.", taint.key))
             .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
     )
 }

@@ -1,4 +1,4 @@
-//! What the EKS node monitoring agent says of a Node that waits. Evidence beside the cause, never a cause.
+//! The EKS node monitoring agent's reports about a Node that waits. Evidence beside the cause, never a cause.
 //!
 //! The agent reads logs: one line at boot may set a condition for good (aws/eks-node-monitoring-agent#215).
 
@@ -15,7 +15,7 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
         return Vec::new();
     };
     let object = format!("Node/{}", node.name());
-    let because = "the node monitoring agent's words; it keeps them after the fault has passed";
+    let because = "the node monitoring agent's report; it keeps the report after the fault has passed";
     let conditions = CONDITIONS.iter().filter_map(|type_| node.condition(type_)).filter(|c| c.is_false());
     let conditions = conditions
         .map(|c| Evidence::new(&object, format!(r#"status.conditions[?(@.type=="{}")]"#, c.type_), c.shown(), because));

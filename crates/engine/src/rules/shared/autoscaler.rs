@@ -1,18 +1,18 @@
-//! Whether the cluster-autoscaler that marked a Node still is the one that runs.
+//! Whether the cluster-autoscaler that marked a Node still runs.
 
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::objects::Container;
 use chrono::{DateTime, Utc};
 
-/// What became of it.
+/// What happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Autoscaler {
-    /// One that ran at that time runs yet.
+    /// One that ran at that time still runs.
     Runs,
     /// All that run began later; the first of them.
     Replaced { pod: String, at: DateTime<Utc> },
-    /// It is not among what was read.
+    /// nodewhy read no pod of it.
     Unseen,
 }
 

@@ -1,5 +1,5 @@
-//! What the aws-auth rules ask first: whether the machine's role is known to work, and how sure a flaw of its entry can
-//! be.
+//! The first questions of the aws-auth rules: whether the machine's role is known to work, and how certain a mistake in
+//! its entry can be.
 
 use crate::api::{Confidence, Stage, Text};
 use crate::case::Case;
@@ -12,34 +12,34 @@ use crate::rules::shared::{node_role, role_in_use};
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, Verdict};
 
-/// The machine's node role, and aws-auth as it stands.
+/// The machine's node role, and the current aws-auth.
 pub(crate) struct RoleInQuestion<'w> {
     /// The role's name; the instance profile's where the class names only that.
     pub role: &'w str,
     /// The role's name is IAM's secret: people often call role and profile alike, but need not.
     pub profile_only: bool,
     pub auth: &'w AwsAuthFacts,
-    /// An access entry may let the role in: nodes here come by access entries, or a machine made before the class was
-    /// last changed runs, with this role or with an earlier one.
+    /// An access entry may authorize the role: nodes here join through access entries, or a machine from before the
+    /// class's last change runs, with this role or with an earlier one.
     pub may_have_entry: bool,
-    /// EKS says that no access entry lets the role in.
+    /// EKS says that no access entry authorizes the role.
     pub has_no_entry: bool,
 }
 
 impl RoleInQuestion<'_> {
-    /// How sure a flaw in aws-auth can be of being the cause.
+    /// How certain a mistake in aws-auth can be as the cause.
     pub(crate) fn confidence(&self) -> Confidence {
         if self.may_have_entry || self.profile_only { Confidence::Likely } else { Confidence::Certain }
     }
 }
 
-/// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else
-/// lets the role in.
+/// The node role, if aws-auth maps it as a node. Then no mistake in aws-auth is the cause, whatever else authorizes the
+/// role.
 pub(crate) fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
     mapping(case).map(|(role, ..)| role)
 }
 
-/// The same, with what it was read from, and in words that all machines share.
+/// The same role with the object that shows it, in words that all machines share.
 fn mapping<'w>(case: &Case<'w>) -> Option<(&'w str, &'w AwsAuthFacts, Text)> {
     static MAPPED: Memo<Option<Text>> = Memo::new("how aws-auth maps the role");
     let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth))?);
@@ -75,7 +75,7 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
             return Err(access_entry::excludes(case, role, because));
         }
         Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => {
-            let because = "the cluster's authentication mode is API: aws-auth lets nobody in".to_owned();
+            let because = "the cluster's authentication mode is API, so aws-auth does not apply".to_owned();
             return Err(access_entry::mode_excludes(case, because));
         }
         // An entry beats aws-auth, and this one has its own rule.
@@ -87,10 +87,10 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     Ok(RoleInQuestion { role, profile_only, auth, may_have_entry, has_no_entry })
 }
 
-/// Whether aws-auth lets anybody in: as EKS says, else as a Node came or as there is none. `None` where nothing tells;
-/// then access entries may decide alone.
+/// Whether aws-auth authorizes anything: as EKS says, otherwise as a Node joined or as there is none. `None` if nothing
+/// shows it; then access entries may decide alone.
 pub(crate) fn is_read(case: &Case) -> Option<bool> {
-    static BY_AWS_AUTH: Memo<bool> = Memo::new("whether Nodes came by aws-auth");
+    static BY_AWS_AUTH: Memo<bool> = Memo::new("whether Nodes joined through aws-auth");
     if !case.goes_by(Input::AwsAuth) {
         return Some(false);
     }
@@ -107,22 +107,22 @@ pub(crate) fn is_read(case: &Case) -> Option<bool> {
 
 /// Nodes that came by an access entry have no bootstrappers group.
 pub(crate) fn by_entries(case: &Case) -> bool {
-    static BY_ENTRIES: Memo<bool> = Memo::new("whether Nodes came by access entries");
+    static BY_ENTRIES: Memo<bool> = Memo::new("whether Nodes joined through access entries");
     *case.cluster.once(&BY_ENTRIES, "", || {
         let mut of_nodes = case.cluster.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
         of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP))
     })
 }
 
-/// Of whom only the API server can say whether the machine's kubelet may create its Node: what the entry makes of it is
-/// no node, and RBAC may still let it.
+/// Only the API server knows whether the machine's kubelet may create its Node: the entry does not map it as a node,
+/// but RBAC may still allow it.
 pub(crate) fn in_doubt(case: &Case) -> Option<Identity> {
     let question = ask(case).ok()?;
     let entry = in_force(&question.auth.read.judge(question.role))?;
     Some(Identity::of_entry(entry)).filter(|identity| !identity.is_node() && !identity.may_do_everything())
 }
 
-/// The entry that the authenticator goes by, and that makes no node.
+/// The entry that the authenticator uses and that does not map a node.
 pub(crate) fn in_force<'a>(verdict: &Verdict<'a>) -> Option<&'a RoleMapping> {
     match *verdict {
         Verdict::MissingGroups { entry, .. }

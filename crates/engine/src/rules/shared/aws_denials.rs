@@ -1,4 +1,4 @@
-//! What nodewhy may not ask AWS about a machine.
+//! The calls that nodewhy may not make to AWS about a machine.
 
 use crate::case::Case;
 use crate::objects::AwsRefusal;

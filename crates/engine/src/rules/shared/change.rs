@@ -1,6 +1,6 @@
-//! What was changed between the last machine that joined and the first that did not.
+//! The changes between the last machine that joined and the first that did not.
 //!
-//! The time of a change is evidence for whoever looks for the cause. It is not a cause: it never decides a verdict.
+//! The time of a change helps you to find the cause. It is not a cause: it never decides a verdict.
 
 use crate::api::{Evidence, Stage};
 use crate::case::{Case, timestamp};

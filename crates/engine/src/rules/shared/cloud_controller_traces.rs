@@ -1,12 +1,12 @@
-//! What the cloud controller has left of itself on a Node, as evidence.
+//! The cloud controller's traces on a Node, as evidence.
 
 use crate::api::Evidence;
 use crate::case::Case;
 use crate::objects::Node;
 use crate::upstream::cloud_controller;
 
-/// What shows that the cloud controller has initialized this Node. Only a label that it wrote proves that
-/// (`cloud_controller::has_labelled`): anybody can send an Event, and an address does not tell who wrote it.
+/// The proof that the cloud controller has initialized this Node. Only a label that it wrote proves that
+/// (`cloud_controller::has_labelled`): anyone can send an Event, and an address does not show its writer.
 pub(crate) fn traces(case: &Case, node: &Node) -> Vec<Evidence> {
     let object = format!("Node/{}", node.name());
     let signed = cloud_controller::has_labelled(node);
@@ -15,7 +15,7 @@ pub(crate) fn traces(case: &Case, node: &Node) -> Vec<Evidence> {
         let because = if signed {
             "the cloud controller sets this label in the update that removes the taint, and managedFields name it as the writer"
         } else {
-            "the cloud controller sets this label in the update that removes the taint, and nothing else here does; managedFields do not say who wrote it"
+            "the cloud controller sets this label in the update that removes the taint, and nothing else here does; managedFields do not show the writer"
         };
         Evidence::new(&object, format!("metadata.labels['{key}']"), value, because)
     });
@@ -32,13 +32,13 @@ pub(crate) fn traces(case: &Case, node: &Node) -> Vec<Evidence> {
                 format!("Event/{}", e.metadata.name),
                 "message",
                 e.said(),
-                "the cloud controller says that it has initialized the Node",
+                "the cloud controller reports that it has initialized the Node",
             )
         });
     labels.chain(addresses).chain(synced).collect()
 }
 
-/// Whether a label is not the cloud controller's: another wrote it, or the NodeClaim or userData brings it.
+/// Whether a label is not the cloud controller's: another component wrote it, or the NodeClaim or userData sets it.
 fn has_another_origin(case: &Case, node: &Node, key: &str) -> bool {
     cloud_controller::writers(node, key).next().is_some()
         || case.claim.is_some_and(|claim| claim.metadata.label(key).is_some())

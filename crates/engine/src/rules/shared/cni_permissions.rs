@@ -1,4 +1,4 @@
-//! What the VPC CNI says of calls that it may not make.
+//! The VPC CNI's report of calls that it may not make.
 
 use crate::case::Case;
 use crate::objects::{Event, Pod};

@@ -1,10 +1,10 @@
-//! Commands and snippets that several fixes hold, with the real names in them.
+//! Commands and snippets that several fixes use, with the real names in them.
 
 use crate::case::Case;
 use crate::objects::{DaemonSet, NodeClass, Taint};
 use serde_json::json;
 
-/// Lets a DaemonSet tolerate one taint. `add` at `-` only works on a list that is there.
+/// Adds a toleration for one taint to a DaemonSet. `add` at `-` only works on a list that exists.
 pub(crate) fn tolerate(set: &DaemonSet, taint: &Taint) -> String {
     let toleration = json!({"key": taint.key.as_str(), "operator": "Exists", "effect": taint.effect.as_str()});
     let list = "/spec/template/spec/tolerations";
@@ -34,7 +34,7 @@ pub(crate) fn edit(class: &NodeClass) -> String {
     format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())
 }
 
-/// `kubectl logs` knows no --all-namespaces.
+/// `kubectl logs` has no --all-namespaces.
 pub(crate) fn karpenter_log(case: &Case) -> String {
     let namespace = case
         .karpenter()
@@ -43,7 +43,7 @@ pub(crate) fn karpenter_log(case: &Case) -> String {
     format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=karpenter --tail=-1")
 }
 
-/// The entry that makes nodes of the role's machines, in one line that YAML takes as it is.
+/// The entry that maps the role's machines as nodes, in one line of valid YAML.
 pub(crate) fn map_role(arn: &str) -> String {
     format!(
         "- {{rolearn: \"{arn}\", username: \"system:node:{{{{EC2PrivateDNSName}}}}\", groups: [\"system:bootstrappers\", \"system:nodes\"]}}"

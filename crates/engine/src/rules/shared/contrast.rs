@@ -1,7 +1,7 @@
-//! What separates the machines that fail at a stage from those of the same class that passed it.
+//! The differences between machines that fail at a stage and machines of the same class that passed it.
 //!
-//! One dimension that splits them is evidence for whoever looks for the cause. Three of them are a suspicion of their
-//! own where machines do not join: the zone, the image, the instance type.
+//! A dimension that splits them is evidence that helps you find the cause. Three of them are a suspicion of their own
+//! if machines do not join: the zone, the image, the instance type.
 
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::upstream::karpenter::CLASS_HASH;
 use std::collections::BTreeMap;
 
-/// What the machines that are compared did or did not do.
+/// The step that the compared machines did or did not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
     /// They joined the cluster.
@@ -22,7 +22,7 @@ pub enum Passed {
 }
 
 impl Passed {
-    /// What a machine has not done that waits at this stage.
+    /// The step that a machine at this stage has not passed.
     pub const fn by_stage(stage: Stage) -> Option<Self> {
         match stage {
             Stage::Join | Stage::Register => Some(Self::Joined),
@@ -106,12 +106,12 @@ impl Split<'_> {
     }
 }
 
-/// Every split, for whoever looks.
+/// Every difference, as evidence for you.
 pub fn evidence(case: &Case) -> Vec<Evidence> {
     splits(case).map(|split| split.evidence(case)).collect()
 }
 
-/// How far a split by `what` suggests a cause, where it does.
+/// How strongly a difference in `what` suggests a cause, if it does.
 ///
 /// A machine with another value that joined after this one was launched shows that nothing else has changed for all of
 /// them meanwhile; else it takes more machines to tell. And what another dimension separates just as well is not told

@@ -3,14 +3,14 @@
 use crate::case::Case;
 use crate::objects::ServiceAccount;
 
-/// The ServiceAccount of Karpenter and its role, where that is the one that the node class gives to machines.
+/// The ServiceAccount of Karpenter and its role, if the node class gives the same role to machines.
 pub(crate) fn as_node_role<'w>(case: &Case<'w>) -> Option<(&'w ServiceAccount, &'w str)> {
     let role = case.class()?.spec.role.as_deref()?;
     let own = |arn: &&str| last(arn) == last(role);
     of_karpenter(case).find_map(|account| Some((account, account.role_arn().filter(own)?)))
 }
 
-/// The ARN of Karpenter's role, where its ServiceAccount names it.
+/// The ARN of Karpenter's role, if its ServiceAccount names it.
 pub(crate) fn arn<'w>(case: &Case<'w>) -> Option<&'w str> {
     of_karpenter(case).find_map(ServiceAccount::role_arn)
 }

@@ -8,7 +8,7 @@ use crate::upstream::vpc_cni;
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md.
 pub(crate) const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
 
-/// The DaemonSet aws-node, where it gives pods addresses of other subnets than the Node's.
+/// The DaemonSet aws-node, if it gives pods addresses of other subnets than the Node's.
 pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
     set.env(CUSTOM_NETWORKING).is_some_and(|v| v.eq_ignore_ascii_case("true")).then_some(set)
@@ -26,8 +26,8 @@ pub(crate) fn eni_config_of<'n>(set: &'n DaemonSet, node: &'n Node) -> (&'n str,
     external.or_else(annotated).or_else(labelled).map_or(("default", None), |(name, from)| (name, Some(from)))
 }
 
-/// Whether pods of this type of instance get no network interface at all: of two the first is the Node's alone, and the
-/// other is kept as a trunk for security groups for pods.
+/// Whether pods of this instance type get no network interface at all: of two, the first belongs to the Node alone, and
+/// security groups for pods keep the other as a trunk.
 /// Source: amazon-vpc-cni-k8s#2792; v1.20.4 README.md `ENABLE_POD_ENI`.
 pub(crate) fn leaves_no_interface(case: &Case, instance_type: &str) -> bool {
     let keeps_one = |set: &DaemonSet| set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));

@@ -1,4 +1,4 @@
-//! A call that AWS denies, as a log names it: which, and to whom.
+//! A call that AWS denies, as a log names it: the call and the role.
 
 use crate::api::{Evidence, Risk};
 use crate::case::Case;
@@ -28,10 +28,13 @@ impl Denial<'_> {
 
     pub(crate) fn fix(&self) -> String {
         let whose = self.role.map_or_else(|| "the role that makes the call".to_owned(), |role| format!("role {role}"));
-        format!("Allow {} in a policy of {whose}, or meet the condition that its statement asks for.", self.call)
+        format!(
+            "Allow {} in a policy of {whose}, or meet the condition in that policy's statement. Neither disrupts nodes.",
+            self.call
+        )
     }
 
-    /// What Karpenter's published policy allows on certain tags only: what was made without them, it cannot end.
+    /// Karpenter's published policy allows this only on certain tags, so Karpenter cannot terminate what lacks them.
     /// Source: karpenter-provider-aws v1.14.1 website/content/en/preview/getting-started/getting-started-with-karpenter/
     /// cloudformation.yaml `AllowScopedDeletion`; v0.32 on.
     pub(crate) fn asking_for_tags(&self, case: &Case, finding: Finding) -> Finding {
@@ -40,13 +43,13 @@ impl Denial<'_> {
         }
         let cluster = case.cluster_name().unwrap_or("CLUSTER");
         let finding = finding.fix(format!(
-            "Allow {} in the policy of Karpenter's role. The published policy does so only on what has the tags kubernetes.io/cluster/{cluster}=owned and karpenter.sh/nodepool: where it does for other machines, give this one the tags, or widen the condition.",
+            "Allow {} in the policy of Karpenter's role. The published policy allows it only on resources with the tags kubernetes.io/cluster/{cluster}=owned and karpenter.sh/nodepool. If it works for other machines, give this one the tags, or widen the condition.",
             self.call
         ));
         let finding = match case.instance_id() {
             Some(id) => finding.step(
                 Risk::Inspect,
-                "See which tags it has",
+                "See which tags the instance has",
                 Some(format!("aws ec2 describe-tags --filters Name=resource-id,Values={id}")),
             ),
             None => finding,
@@ -55,7 +58,7 @@ impl Denial<'_> {
     }
 }
 
-/// It was made before its NodePool was, so by a Karpenter that set other tags.
+/// It is older than its NodePool, so a Karpenter that set other tags created it.
 /// Source: <https://karpenter.sh/v0.32/upgrading/v1beta1-migration/>; aws/karpenter-provider-aws#6302.
 fn older_than_pool(case: &Case, claim: &NodeClaim) -> Option<Evidence> {
     let pool = case.cluster.pool(claim.node_pool()?)?;
@@ -65,7 +68,10 @@ fn older_than_pool(case: &Case, claim: &NodeClaim) -> Option<Evidence> {
             format!("NodePool/{}", pool.name()),
             "metadata.creationTimestamp",
             crate::case::timestamp(of_pool).to_string(),
-            format!("the machine is of {}: what made it then may have set other tags", crate::case::timestamp(made)),
+            format!(
+                "the machine was launched at {}: that version of Karpenter may have set other tags",
+                crate::case::timestamp(made)
+            ),
         )
     })
 }

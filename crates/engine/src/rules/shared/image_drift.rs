@@ -1,4 +1,4 @@
-//! Machines that Karpenter replaces for another image, and the replacement that does not start.
+//! Machines that Karpenter replaces because of another image, and their replacement that does not start.
 
 use crate::case::Case;
 use crate::case::finding::Opinion;
@@ -45,12 +45,12 @@ pub(crate) struct Replacement<'w> {
     pub fate: Replaced,
 }
 
-/// What becomes of a replacement.
+/// What happens to a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replaced {
-    /// EC2 does not launch it, and says that the image is why.
+    /// EC2 does not launch it, and says that the image is the reason.
     ImageRefused,
-    /// EC2 does not launch it, and Karpenter does not pass on why.
+    /// EC2 does not launch it, and Karpenter does not pass on the reason.
     Refused,
     /// It was launched and has not joined.
     NeverJoins,

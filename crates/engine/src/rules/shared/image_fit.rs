@@ -1,4 +1,5 @@
-//! Whether EC2 can make the machine of its image at all, by what it says of the image and of the instance types.
+//! Whether EC2 can launch the machine from its image at all, by EC2's description of the image and of the instance
+//! types.
 
 use crate::case::Case;
 use crate::objects::intern::Interned;
@@ -6,11 +7,11 @@ use crate::objects::{Ami, Image, InstanceType, NodeClass};
 use crate::rules::shared::{launch_error, machine_image};
 use readers::userdata::Family;
 
-/// Why EC2 makes no machine of the image.
+/// Why EC2 launches no machine from the image.
 pub(crate) enum Misfit<'w> {
-    /// The class describes a volume that is smaller than the snapshot which it is made of.
+    /// The class describes a volume that is smaller than its snapshot.
     Volume(SmallVolume<'w>),
-    /// The image wants what none of the allowed instance types has.
+    /// The image needs something that none of the allowed instance types has.
     Types { wants: Want, types: Vec<&'w str> },
 }
 
@@ -22,7 +23,7 @@ pub(crate) struct SmallVolume<'w> {
     pub snapshot: u64,
 }
 
-/// What an image wants of an instance type, as EC2 holds one against the other before it launches anything.
+/// An image's requirements for an instance type, which EC2 checks before it launches anything.
 /// Source: Amazon EC2 user guide, "Requirements for changing the instance type", "Boot modes", "Enhanced networking".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Want {
@@ -31,8 +32,8 @@ pub(crate) enum Want {
     OtherNetwork,
     BootMode(String),
 }
-
-/// The image that the machine would be made of, where the launch was refused and the refusal does not say exactly why.
+/// The image that the machine would be launched from, if the launch was refused and the refusal does not say exactly
+/// why. If several images match, nodewhy cannot know which one it was.
 /// Of several images nobody knows which was taken.
 pub(crate) fn image_in_question<'w>(case: &Case<'w>) -> Option<(&'w str, &'w NodeClass)> {
     let (claim, class) = (case.claim?, case.class().filter(|class| class.is_ec2())?);
@@ -48,7 +49,7 @@ pub(crate) fn image_in_question<'w>(case: &Case<'w>) -> Option<(&'w str, &'w Nod
     machine_image::of(case).filter(|_| is_one).map(|id| (id, class))
 }
 
-/// The types that EC2 is to be asked about: all that the claim allows, where the image is there and its volumes fit.
+/// The types that nodewhy asks EC2 about: all that the NodeClaim allows, if the image exists and its volumes fit.
 pub(crate) fn types_in_question<'w>(case: &Case<'w>) -> Vec<&'w str> {
     let Some((id, class)) = image_in_question(case) else { return Vec::new() };
     let known = case.cluster.aws().image(id).known().filter(|(image, _)| image.state == "available");
@@ -73,7 +74,7 @@ pub(crate) fn misfit<'w>(case: &Case<'w>, class: &'w NodeClass, image: &'w Image
     Some(Misfit::Types { wants: first, types })
 }
 
-/// What the image wants and the type does not have. What EC2 does not tell is taken to fit.
+/// The image's requirement that the type does not meet. nodewhy assumes that unknown values fit.
 fn wants(image: &Image, type_: &InstanceType) -> Option<Want> {
     let lacks = |have: &[String], wanted: &str| !have.is_empty() && !have.iter().any(|have| have == wanted);
     let architecture = image.architecture.clone().filter(|arch| lacks(&type_.architectures, arch));
@@ -94,11 +95,11 @@ pub(crate) fn small_volume<'w>(class: &'w NodeClass, image: &Image) -> Option<Sm
     })
 }
 
-/// What `lint` says of a volume before anything is launched with it.
+/// The message of `lint` about a volume before a machine is launched with it.
 pub(crate) fn preflight(image: &Image, class: &NodeClass, ami: &Ami) -> Option<String> {
     let SmallVolume { device, gib, snapshot, .. } = small_volume(class, image)?;
     Some(format!(
-        "{device} has {gib} GiB, and the snapshot behind it in the image {} ({}) has {snapshot} GiB: EC2 launches nothing with a volume smaller than its snapshot.",
+        "{device} has {gib} GiB, but the snapshot behind it in the image {} ({}) has {snapshot} GiB. EC2 launches nothing with a volume smaller than its snapshot.",
         ami.id, ami.name
     ))
 }

@@ -1,4 +1,4 @@
-//! Which selector term of a node class takes an image, and whether EC2 launches it.
+//! The selector term of a node class that selects an image, and whether EC2 launches the image.
 
 use crate::cluster_state::aws::Told;
 use crate::objects::{Ami, AmiTerm, Image, NodeClass};
@@ -51,7 +51,8 @@ fn matches_pattern(pattern: &str, text: &str) -> bool {
     pattern.get(p..).unwrap_or_default().iter().all(|c| *c == '*')
 }
 
-/// What `lint` says of an image before anything is launched with it; `None` where it is available, or nobody asked.
+/// The message of `lint` about an image before a machine is launched with it. `None` if it is available, or nodewhy did
+/// not ask.
 pub(crate) fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<String> {
     let state = match told {
         Told::Is(image, _) if image.state != "available" => image.state.as_str(),

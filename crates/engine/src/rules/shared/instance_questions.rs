@@ -16,7 +16,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         Stage::Join => or_ask(
             finding,
             aws.instance(instance),
-            "Does the instance still run? One that ended at once had a volume that could not be decrypted (KMS), or another fault of EC2's.",
+            "Does the instance still run? If it ended at once, EC2 could not decrypt a volume (KMS), or had another fault.",
             format!(
                 "aws ec2 describe-instances --instance-ids {instance} --query 'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"
             ),
@@ -26,7 +26,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
                         format!("ec2:DescribeInstances {instance}"),
                         "State",
                         is.state.clone(),
-                        "what EC2 says of the instance",
+                        "EC2's state of the instance",
                     )
                     .told_by_aws(at),
                 )
@@ -57,7 +57,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         format!("aws ec2 get-console-output --latest --output text --instance-id {instance}"),
         |console, at| {
             let nothing = console.journey.open().is_empty() && console.bytes > 0;
-            let because = "none of its lines is known to say what keeps the machine from joining";
+            let because = "nodewhy knows none of its lines as a reason that keeps the machine from joining";
             nothing.then(|| {
                 Evidence::new(
                     format!("ec2:GetConsoleOutput {instance}"),
@@ -71,7 +71,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
     );
     let finding = finding
         .ask_aws(
-            "Do network, IAM and user data of this instance fit (AWS's own runbook)?",
+            "Are network, IAM and user data of this instance correct (AWS's own runbook)?",
             format!(
                 "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={cluster},WorkerID={instance}"
             ),

@@ -1,4 +1,4 @@
-//! The machine's instance as EC2 tells, where it has ended: what the rules about that share.
+//! The ended instance of a machine as EC2 describes it: the common part of the rules about that.
 
 use crate::case::Case;
 use crate::cluster_state::aws::Told;
@@ -8,16 +8,16 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// How far the clocks of EC2 and the cluster may differ.
 const SKEW: TimeDelta = TimeDelta::seconds(60);
 
-/// An instance that has ended while its machine was waited for.
+/// An instance that ended while its machine was expected to join.
 pub(crate) struct Ended<'w> {
     pub id: &'w str,
     pub instance: &'w Instance,
-    /// Why, as EC2 calls it; empty where it says nothing.
+    /// EC2's reason; empty if it gives none.
     pub code: &'w str,
     pub seen: Option<DateTime<Utc>>,
 }
 
-/// `None` where it runs, where nobody asked, or where it ended because its NodeClaim was deleted.
+/// `None` if it runs, if nodewhy did not ask, or if it ended because its NodeClaim was deleted.
 pub(crate) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
     let id = case.instance_id()?;
     let (instance, at) = case.cluster.aws().instance(id).known()?;
@@ -36,7 +36,7 @@ pub(crate) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
     Some(Ended { id, instance, code, seen: at })
 }
 
-/// What the machine's volumes are encrypted with.
+/// The keys of the machine's volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encryption<'w> {
     /// The key that the node class names; empty for the account's own.
@@ -45,7 +45,7 @@ pub(crate) enum Encryption<'w> {
     Image(&'w str),
 }
 
-/// `None` where nothing is known to be encrypted.
+/// `None` if no volume is known to be encrypted.
 pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<Encryption<'w>> {
     let of_image = || {
         let id = own_image(case)?;
@@ -60,8 +60,8 @@ fn own_image<'w>(case: &Case<'w>) -> Option<&'w str> {
     case.cluster.aws().instance(case.instance_id()?).known()?.0.image.as_deref()
 }
 
-/// The image to ask about, where the instance ended as one does whose volume cannot be decrypted, and the class
-/// encrypts none.
+/// The image to ask about, if the instance ended like one whose volume cannot be decrypted, and the class encrypts no
+/// volume.
 pub(crate) fn image_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     let is_suspect = ended(case)?.code == "Client.InternalError" && by_class(case).is_none();
     own_image(case).filter(|_| is_suspect)
@@ -73,20 +73,20 @@ fn by_class<'w>(case: &Case<'w>) -> Option<&'w str> {
     (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some(key.unwrap_or_default())
 }
 
-/// The key that the node class names, where the instance ended for its volumes.
+/// The key that the node class names, if the instance ended because of its volumes.
 pub(crate) fn key_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     let code = ended(case)?.code;
     let for_volumes = code.starts_with("Client.InvalidKMSKey") || code == "Client.InternalError";
     by_class(case).filter(|key| for_volumes && !key.is_empty())
 }
 
-/// The ARN of that key, where it works: then the question is who may use it.
+/// The ARN of that key, if it works. Then the question is which roles may use it.
 pub(crate) fn key_users_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     let (key, _) = case.cluster.aws().key(key_in_question(case)?).known()?;
     key.arn.as_deref().filter(|_| key.state == "Enabled")
 }
 
-/// An instance of which EC2 no longer knows.
+/// An instance that EC2 no longer knows.
 pub(crate) struct Gone {
     pub seen: Option<DateTime<Utc>>,
 }

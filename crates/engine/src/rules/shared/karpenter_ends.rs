@@ -1,4 +1,4 @@
-//! What Karpenter said before it ended, and what to change so that it runs.
+//! Karpenter's last message before it exited, and the change that makes it run.
 
 use crate::api::{Blame, Evidence, Risk};
 use crate::case::Case;
@@ -11,16 +11,16 @@ use crate::upstream::karpenter::is_karpenter;
 use logs::fact::{Fact, Reason, Trouble};
 use logs::table::KARPENTER;
 
-/// What its log may answer, where objects do not tell.
+/// The question that its log may answer if objects do not.
 pub(crate) const WHY_KARPENTER_ENDS: &str = "Why do its pods not run?";
 
-/// The line that it ended with, and its pod.
+/// The last line before it exited, and its pod.
 pub(crate) struct KarpenterEnds<'w> {
     fact: &'w Fact,
     pod: &'w Pod,
 }
 
-/// The last words of a pod of Karpenter's that ended by itself.
+/// The last message of a pod of Karpenter's that exited by itself.
 pub(crate) fn of<'w>(case: &Case<'w>, namespace: &str) -> Option<KarpenterEnds<'w>> {
     let pods = || case.cluster.pods_in(namespace).filter(|pod| is_karpenter(pod) && ended_by_itself(pod));
     let found = case.cluster.logs_of_components().filter_map(|log| {
@@ -35,7 +35,7 @@ pub(crate) fn of<'w>(case: &Case<'w>, namespace: &str) -> Option<KarpenterEnds<'
     found.max_by_key(|own| own.fact.last.time)
 }
 
-/// What was killed, for its memory or its probes, has not said why.
+/// A container that was killed for its memory or its probes has not logged why.
 fn ended_by_itself(pod: &Pod) -> bool {
     const KILLED: [i64; 2] = [137, 143];
     pod.status.container_statuses.iter().filter(|container| !container.ready).any(|container| {
@@ -47,14 +47,14 @@ fn ended_by_itself(pod: &Pod) -> bool {
 }
 
 impl KarpenterEnds<'_> {
-    /// Whether it did not end for its own kinds, as far as the line tells.
+    /// Whether it exited for another reason than its own kinds, as far as the line shows.
     pub(crate) fn is_for_another_reason(&self) -> bool {
         !matches!(self.fact.reason, None | Some(Reason::NoKind | Reason::NotFound | Reason::NotConverted))
     }
 
     /// The line itself.
     pub(crate) fn told(&self) -> Evidence {
-        told(self.fact, "it is what Karpenter said before it ended")
+        told(self.fact, "Karpenter logged it before it exited")
     }
 
     pub(crate) fn onto(self, case: &Case, finding: Finding, namespace: &str, deployment: &str) -> Finding {
@@ -72,19 +72,19 @@ impl KarpenterEnds<'_> {
         match fact.reason {
             Some(Reason::NoQueue) => finding
                 .blaming(settings)
-                .fix("Create the queue with its rules, as CloudFormation of the guide or the Terraform module do, or leave settings.interruptionQueue empty.")
-                .step(Risk::Mutating, "Name a queue that is there, or none", Some(edit)),
+                .fix("Create the queue with its rules, as the guide's CloudFormation or the Terraform module does, or leave settings.interruptionQueue empty. Neither disrupts nodes.")
+                .step(Risk::Mutating, "Name a queue that exists, or none", Some(edit)),
             Some(Reason::Setting) => finding
                 .blaming(settings)
                 .fix("Correct the setting that the line names, in the values of the chart.")
                 .step(Risk::Mutating, "Correct the setting", Some(edit)),
-            Some(Reason::NotConverted) => of_kind(fact, finding).fix("Let spec.conversion of the CustomResourceDefinitions name Karpenter's Service and its port (chart karpenter-crd: webhook.serviceName, webhook.serviceNamespace, webhook.port), of the same version as Karpenter."),
+            Some(Reason::NotConverted) => of_kind(fact, finding).fix("Set Karpenter's Service and its port in spec.conversion of the CustomResourceDefinitions (chart karpenter-crd: webhook.serviceName, webhook.serviceNamespace, webhook.port), in the same version as Karpenter."),
             Some(Reason::NoKind) => {
-                of_kind(fact, finding).fix("Install the CustomResourceDefinitions of this version (chart karpenter-crd): Helm does not upgrade those of a chart.")
+                of_kind(fact, finding).fix("Install the CustomResourceDefinitions of this version (chart karpenter-crd). Helm does not upgrade those of a chart.")
             }
             Some(Reason::Forbidden) => finding
                 .blaming(Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", deployment))
-                .fix("Let Karpenter's ServiceAccount do what the line names: install the chart of this version anew with its ClusterRoles; those that an older release left grant older kinds.")
+                .fix("Give Karpenter's ServiceAccount the permission that the line names: reinstall the chart of this version with its ClusterRoles. Those that an older release left grant older kinds.")
                 .step(
                     Risk::Inspect,
                     "See what its ClusterRoles permit",
@@ -95,11 +95,11 @@ impl KarpenterEnds<'_> {
             }
             Some(Reason::NoIdentityAgent) => finding
                 .blaming(Blame::object("apps/v1", "DaemonSet", POD_IDENTITY_AGENT).namespace("kube-system"))
-                .fix("Install the add-on eks-pod-identity-agent, see that it runs on the Nodes of Karpenter's pods and that no network policy or proxy keeps them from it, or give Karpenter its role by IRSA."),
+                .fix("Install the add-on eks-pod-identity-agent. Check that it runs on the nodes of Karpenter's pods, and that no network policy or proxy keeps them from it. Or give Karpenter its role through IRSA."),
             Some(Reason::NoCredentials) => finding
                 .blaming(account(pod, namespace))
-                .fix("Give Karpenter's ServiceAccount a role: by IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider), or by an association of EKS Pod Identity."),
-            _ => finding.fix("Correct what the line names; Karpenter starts again by itself."),
+                .fix("Give Karpenter's ServiceAccount a role: through IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider), or through an association of EKS Pod Identity."),
+            _ => finding.fix("Correct what the line names. Karpenter then starts again by itself."),
         }
     }
 }
@@ -135,9 +135,9 @@ fn denied(finding: Finding, fact: &Fact, pod: &Pod, namespace: &str) -> Finding 
     match fact.names.get("role").filter(|_| !fact.last.text.contains("AssumeRoleWithWebIdentity")) {
         Some(role) => finding
             .blaming(Blame::object("", "IAMRole", role))
-            .fix(format!("Allow {} in a policy of role {role}; the guide's CloudFormation and the Terraform module have all that Karpenter needs.", call.map_or("the call that the line names", |denial| denial.call))),
+            .fix(format!("Allow {} in a policy of role {role}. The guide's CloudFormation and the Terraform module contain all that Karpenter needs.", call.map_or("the call that the line names", |denial| denial.call))),
         None => finding.blaming(account(pod, namespace)).fix(
-            "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy: the line says which call was denied.",
+            "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy. The line names the denied call.",
         ),
     }
 }

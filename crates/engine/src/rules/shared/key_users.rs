@@ -1,24 +1,24 @@
-//! Whether the key of a volume leaves out who launches the machine, by its policy and its grants.
+//! Whether the policy and the grants of a volume's key leave out the role that launches the machine.
 
 use crate::case::Case;
 use crate::objects::NodeClass;
 use crate::rules::shared::{controller_role, instance_state};
 use chrono::{DateTime, Utc};
 
-/// Somebody who needs the key, and whom neither its policy nor a grant names.
+/// A role that needs the key, but that neither its policy nor a grant names.
 pub(crate) struct LeftOut<'w> {
     /// The key's ARN.
     pub key: &'w str,
     pub who: String,
     pub named: &'w [String],
-    /// Whether nobody else could use the key in its place.
+    /// Whether no other role could use the key in its place.
     pub is_sure: bool,
     pub at: Option<DateTime<Utc>>,
 }
 
 const OF_SPOT: &str = "AWSServiceRoleForEC2Spot";
 
-/// `None` where it is named, where IAM may decide, or where it cannot be told who needs the key.
+/// `None` if it is named, if IAM may decide, or if nodewhy cannot tell which role needs the key.
 pub(crate) fn left_out<'w>(case: &Case<'w>) -> Option<LeftOut<'w>> {
     let key = instance_state::key_users_in_question(case)?;
     let (users, at) = case.cluster.aws().key_users(key).known()?;

@@ -1,4 +1,4 @@
-//! A setting in userData over which a kubelet of the machine's version exits, so that no Node appears.
+//! A setting in userData that makes a kubelet of the machine's version exit, so that no Node appears.
 
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
@@ -18,16 +18,16 @@ pub(crate) struct KubeletStart<'w> {
     class: &'w NodeClass,
 }
 
-/// What the kubelet exits over.
+/// The setting that makes the kubelet exit.
 pub(crate) struct FatalSetting {
     pub span: Span,
-    /// Whether the text says for certain that the kubelet gets it.
+    /// Whether the text certainly passes it to the kubelet.
     pub is_exact: bool,
-    /// The first minor version that refuses it; older ones take it.
+    /// The first minor version that rejects it; older ones accept it.
     pub since: Minor,
-    /// What the line does, as a clause after "userData".
+    /// The effect of the line, as a clause after "userData".
     pub does: String,
-    /// What the kubelet prints.
+    /// The kubelet's message.
     pub error: String,
     pub fix: String,
     pub step: &'static str,
@@ -39,7 +39,7 @@ impl<'w> KubeletStart<'w> {
         Some(Self { user_data, kubelet: kubelet_version::of(case)?, claim, text, class })
     }
 
-    /// The verdict, unless a machine joined with the same text and a kubelet that would refuse it as well.
+    /// The verdict, unless a machine joined with the same text and a kubelet that would reject it as well.
     pub(crate) fn ends_over(self, case: &Case, setting: FatalSetting) -> Opinion {
         let FatalSetting { span, is_exact, since, does, error, fix, step } = setting;
         let (kubelet, class) = (self.kubelet, self.class);

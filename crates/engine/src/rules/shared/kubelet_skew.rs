@@ -1,7 +1,7 @@
 //! Whether a Node's kubelet is newer than the API server, as far as the cluster shows the server's version.
 //!
 //! A kubelet may be older than its API server, never newer. Since 1.31 it lists Services by spec.clusterIP, which older
-//! servers refuse: it then starts no container.
+//! servers reject: it then starts no container.
 //! Sources: <https://kubernetes.io/releases/version-skew-policy/>; kubernetes v1.31.0 pkg/kubelet/kubelet.go
 //! (`headlessServiceFilter`), kubernetes/kubernetes#127316.
 
@@ -20,21 +20,21 @@ const STARTS_NOTHING: &str = "a kubelet that is newer than the API server cannot
 #[derive(Debug)]
 pub(crate) struct KubeletSkew {
     pub kubelet: Minor,
-    /// The API server's, as far as that is known.
+    /// The API server's version, if it is known.
     pub server: Minor,
     /// A clause with both versions.
     pub why: String,
-    /// What shows the API server's version.
+    /// The object that shows the API server's version.
     pub seen: String,
-    /// Whether the API server said so itself, or kube-proxy, which follows it, is older too.
+    /// Whether the API server reported it, or kube-proxy, which follows it, is older too.
     pub proven: bool,
 }
 
 /// The newest minor version of kubelets that work, and how many Nodes have it.
 static WORKING: Memo<Vec<(Minor, usize)>> = Memo::new("the minor versions of kubelets that are Ready");
 
-/// Where the API server is older than this kubelet, or, if its version is not known, every other Node that is Ready has
-/// an older kubelet.
+/// The skew, if the API server is older than this kubelet. If its version is not known, every other Ready Node must
+/// have an older kubelet.
 pub(crate) fn of(case: &Case, node: &Node) -> Option<KubeletSkew> {
     let kubelet = minor(&node.status.node_info.kubelet_version)?;
     if let Some(server) = case.cluster.api_server().version.as_deref().and_then(minor) {
@@ -75,13 +75,13 @@ pub(crate) fn of(case: &Case, node: &Node) -> Option<KubeletSkew> {
 }
 
 impl KubeletSkew {
-    /// What chose the image.
+    /// The selector that chose the image.
     pub(crate) fn blame_and_fix(&self, case: &Case, node: &Node) -> (Blame, String) {
         match case.class() {
             Some(class) => (
                 Blame::class(class).field("spec.amiSelectorTerms"),
                 format!(
-                    "Select images of the control plane's version, 1.{}, in {} {} (by alias, which follows it), or upgrade the control plane to 1.{} first; then replace the Node.",
+                    "Select images of the control plane's version, 1.{}, in {} {} (by alias, which follows it), or upgrade the control plane to 1.{} first. Then replace the node, which runs no container yet.",
                     self.server,
                     class.kind,
                     class.name(),
@@ -91,7 +91,7 @@ impl KubeletSkew {
             None => (
                 Blame::object("v1", "Node", node.name()).field("status.nodeInfo.kubeletVersion"),
                 format!(
-                    "Replace the Node by one of the control plane's version, 1.{}, or upgrade the control plane to 1.{} first.",
+                    "Replace the node by one of the control plane's version, 1.{}, or upgrade the control plane to 1.{} first. The node runs no container yet.",
                     self.server, self.kubelet
                 ),
             ),

@@ -1,4 +1,4 @@
-//! Which kubelet a machine has that has no Node yet.
+//! The kubelet version of a machine that has no Node yet.
 
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
@@ -8,10 +8,10 @@ use crate::upstream::karpenter::CLASS_HASH;
 use readers::userdata::image_name;
 use std::sync::Arc;
 
-/// A kubelet's version, and what tells it.
+/// A kubelet's version, and the source that shows it.
 pub(crate) struct KubeletVersion {
     pub minor: Minor,
-    /// Whether the image's published name says so; else it is that of the newest Node that is Ready.
+    /// Whether the image's published name shows it; otherwise it is that of the newest Ready Node.
     pub by_image: bool,
     /// The same as a clause.
     pub why: String,
@@ -19,7 +19,7 @@ pub(crate) struct KubeletVersion {
 
 static NEWEST: Memo<Option<Minor>> = Memo::new("the newest kubelet that is Ready");
 
-/// The image says which kubelet it holds; else it is most likely that of the other Nodes.
+/// The image's name shows its kubelet; otherwise it is most likely that of the other Nodes.
 pub(crate) fn of(case: &Case) -> Option<KubeletVersion> {
     let image = kubelet_skew::image(case);
     if let Some((minor, ami)) = image.and_then(|ami| Some((image_name::kubernetes(&ami.name)?, ami))) {
@@ -30,14 +30,14 @@ pub(crate) fn of(case: &Case) -> Option<KubeletVersion> {
     Some(KubeletVersion { minor, by_image: false, why: format!("the other Nodes run Kubernetes 1.{minor}") })
 }
 
-/// The version that the control plane has at least: its own word, else that of the newest kubelet that works.
+/// The lowest possible version of the control plane: its own report, otherwise that of the newest working kubelet.
 pub(crate) fn of_cluster(case: &Case) -> Option<Minor> {
     let said = case.cluster.api_server().version.as_deref().and_then(kubelet_skew::minor);
     said.or_else(|| newest(case))
 }
 
 /// A machine that joined with the same text and a kubelet of this version or a newer one. One that joined before an
-/// upgrade only tells of its own kubelet.
+/// upgrade only proves something about its own kubelet.
 pub(crate) fn joined_since<'w>(case: &Case<'w>, class: &NodeClass, since: Minor) -> Option<&'w NodeClaim> {
     static JOINED: Memo<Option<String>> = Memo::new("a machine with the same text and no older kubelet that joined");
     let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();

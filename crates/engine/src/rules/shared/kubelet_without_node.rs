@@ -1,4 +1,4 @@
-//! Kubelets that report under a name that no Node has, and which of them may be this machine's.
+//! Kubelets that report under a name that no Node has, and the one among them that may be this machine's.
 
 use crate::case::{Case, stage};
 use crate::objects::{Event, NodeClaim};
@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// Source: client-go v0.36.3 tools/record/events_cache.go `defaultSpamQPS`.
 const STILL_TRYING: TimeDelta = TimeDelta::minutes(10);
 
-/// Whose kubelet it is that reports.
+/// The kubelet that reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// Its name holds the instance's id.

@@ -1,5 +1,5 @@
-//! What a refused launch lies with, where the error proves which thing that is: the object that asks for what AWS does
-//! not give, else the thing in AWS.
+//! The object or the AWS resource to blame for a refused launch, if the error proves it: the object that requests what
+//! AWS does not give, otherwise the resource in AWS.
 
 use crate::api::{Blame, Evidence, Risk};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::objects::{Condition, Event, NodeClaim, NodeClass, NodePool, ServiceQu
 use crate::rules::shared::launch_error::{self, FaultIn, LaunchError};
 use crate::rules::shared::told_by_aws::or_ask;
 
-/// What to change, why that, and the command that does it.
+/// The field to change, the reason, and the command.
 pub(crate) struct InAws<'w> {
     blame: Blame,
     fix: Option<String>,
@@ -17,7 +17,7 @@ pub(crate) struct InAws<'w> {
     quota: Option<(Bucket, Told<'w, ServiceQuota>)>,
 }
 
-/// Where the error lies in AWS and names what to change there.
+/// The resource to change, if the error lies in AWS and names it.
 pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Option<InAws<'w>> {
     match error.fault {
         FaultIn::Aws(kind, name) => Some(InAws::new(Blame::object("", kind, name))),
@@ -27,13 +27,13 @@ pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Op
             Some(InAws {
                 blame: of_pool(case).unwrap_or_else(quota),
                 fix: bucket.map(|Bucket { code, name }| {
-                    format!("Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand.")
+                    format!("Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand. Raising it disrupts nothing.")
                 }),
                 step: bucket.map(|Bucket { code, name }| {
                     let command = format!(
                         "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value VCPUS"
                     );
-                    (Risk::Mutating, format!("Ask for more of \"{name}\""), command)
+                    (Risk::Mutating, format!("Request a higher quota \"{name}\""), command)
                 }),
                 quota: bucket.map(|bucket| (bucket, case.cluster.aws().quota(bucket.code))),
             })
@@ -41,7 +41,7 @@ pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Op
         FaultIn::ServiceControlPolicy => Some(if let Some((class, tags, other)) = demanded_tags(case) {
             InAws {
                 fix: Some(format!(
-                    "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready; else have the service control policy admit the call.",
+                    "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready. Or allow the call in the service control policy.",
                     if tags.len() == 1 { "" } else { "s" },
                     tags.join(", "),
                     class.name(),
@@ -80,7 +80,7 @@ impl InAws<'_> {
     }
 }
 
-/// How large the quota is: often 0, where nobody has ever asked for such instances.
+/// The size of the quota: often 0, if the account has never requested such instances.
 fn with_size(finding: Finding, Bucket { code, name }: Bucket, told: Told<'_, ServiceQuota>) -> Finding {
     or_ask(
         finding,
@@ -100,7 +100,7 @@ fn with_size(finding: Finding, Bucket { code, name }: Bucket, told: Told<'_, Ser
     )
 }
 
-/// The code of the quota that refuses the launch, where it is one.
+/// The code of the quota that refuses the launch, if it is one.
 pub(crate) fn quota_in_question(case: &Case) -> Option<&'static str> {
     let launched = case.claim.and_then(|claim| claim.condition("Launched")).filter(|c| !c.is_true());
     let of_condition = launched.into_iter().flat_map(|c| [c.reason.as_str(), c.message.as_str()]);
@@ -119,13 +119,13 @@ pub(crate) fn refused<'w>(case: &Case<'w>) -> Option<&'w Event> {
     case.cluster.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen())
 }
 
-/// What the NodePool allows is what the quota is used up for: another type, or the other capacity type, has its own.
+/// The quota is used up for what the NodePool allows: another type, or the other capacity type, has its own.
 fn of_pool(case: &Case) -> Option<Blame> {
     let pool = case.claim.and_then(NodeClaim::node_pool).or_else(|| case.pool().map(NodePool::name))?;
     Some(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
 }
 
-/// What shares one vCPU quota.
+/// The instance types that share one vCPU quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bucket {
     code: &'static str,
@@ -178,7 +178,7 @@ fn bucket_of(family: &str, spot: bool) -> Option<Bucket> {
     (!code.is_empty()).then_some(Bucket { code, name })
 }
 
-/// The class, the tags that another class sets with which the same account may launch, and which class that is.
+/// The class, the tags of another class with which the same account may launch, and that other class.
 fn demanded_tags<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, Vec<&'w str>, &'w str)> {
     let class = case.class()?;
     let ready = |other: &&NodeClass| other.condition("Ready").is_some_and(Condition::is_true);
@@ -190,7 +190,7 @@ fn demanded_tags<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, Vec<&'w str>, &'
     })
 }
 
-/// Who may not do it: `User: arn:aws:sts::1:assumed-role/NAME/SESSION is not authorized to perform: ACTION`.
+/// The role that may not do it: `User: arn:aws:sts::1:assumed-role/NAME/SESSION is not authorized to perform: ACTION`.
 pub(crate) fn refused_role(message: &str) -> Option<&str> {
     let (user, _) = message.split_once(" is not authorized to perform: ")?;
     let (_, role) = user.rsplit_once(":assumed-role/")?;

@@ -1,5 +1,5 @@
-//! What the errors mean with which AWS refuses a launch: Karpenter's condition reasons, and EC2's own codes and words
-//! in the text of versions that have no reasons.
+//! The meaning of the errors with which AWS refuses a launch: Karpenter's condition reasons, and EC2's own codes and
+//! messages in the text of versions that have no reasons.
 
 /// One kind of refusal.
 #[derive(Debug)]
@@ -12,26 +12,26 @@ pub(crate) struct LaunchError {
     pub fault: FaultIn,
     /// The command that shows more.
     pub command: Option<&'static str>,
-    /// Whether the error names its cause; else it only names the direction.
+    /// Whether the error names its cause; otherwise it only shows the direction.
     pub exact: bool,
 }
 
-/// Where the change has to be made.
+/// The place of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultIn {
     /// In AWS: a role, a policy, a limit that the error does not name.
     Account,
-    /// The one thing in AWS that the error names: its kind and name.
+    /// The one resource in AWS that the error names: its kind and name.
     Aws(&'static str, &'static str),
     /// The vCPU quota of the instance family.
     VcpuQuota { spot: bool },
-    /// A policy of the organization, which may want what the node class can give: a tag.
+    /// A policy of the organization. It may require something that the node class can set: a tag.
     ServiceControlPolicy,
     /// A field of the node class.
     Class(&'static str),
-    /// What the NodePool allows.
+    /// The NodePool's requirements.
     Requirements,
-    /// Nowhere: it passes, or is capacity that EC2 does not have.
+    /// No place: it passes, or it is capacity that EC2 does not have.
     Nowhere,
 }
 
@@ -48,7 +48,7 @@ impl LaunchError {
         Self { exact: false, ..self }
     }
 
-    /// Whether a policy lacks a right, as far as the error tells.
+    /// Whether a policy lacks a permission, as far as the error shows.
     pub(crate) fn names_missing_right(&self) -> bool {
         self.names.contains(&"Unauthorized")
     }
@@ -59,14 +59,14 @@ impl LaunchError {
 }
 
 const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
-const SCP_FIX: &str = "Have the service control policy admit what Karpenter asks for, or ask for what it admits: often a tag (spec.tags of the node class), a region, an encrypted volume or an instance type. Of network-interface/* it is often a public IP: set spec.associatePublicIPAddress: false. aws sts decode-authorization-message names the condition key.";
+const SCP_FIX: &str = "Allow what Karpenter requests in the service control policy, or request only what it allows. Often it restricts a tag (spec.tags of the node class), a region, an encrypted volume or an instance type. For network-interface/* it often forbids a public IP: set spec.associatePublicIPAddress: false. aws sts decode-authorization-message names the condition key.";
 const AMIS: FaultIn = FaultIn::Class("spec.amiSelectorTerms");
 const SUBNETS: FaultIn = FaultIn::Class("spec.subnetSelectorTerms");
 const GROUPS: FaultIn = FaultIn::Class("spec.securityGroupSelectorTerms");
 const VOLUMES: FaultIn = FaultIn::Class("spec.blockDeviceMappings");
 const USER_DATA: FaultIn = FaultIn::Class("spec.userData");
 
-/// Specific before general: the first that is named wins.
+/// Specific before general: the first match wins.
 ///
 /// Sources: karpenter-provider-aws v1.14.1 pkg/errors/errors.go (`ToReasonMessage`, `unfulfillableCapacityErrorCodes`);
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>.
@@ -91,7 +91,7 @@ const ERRORS: &[LaunchError] = &[
         ],
         FaultIn::Account,
         "Karpenter itself has no valid AWS credentials",
-        "Correct the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association.",
+        "Correct the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association. This disrupts no node.",
     )
     .see("kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml"),
     // Source: Google Compute Engine API, errors `quotaExceeded` and `QUOTA_EXCEEDED`.
@@ -112,28 +112,28 @@ const ERRORS: &[LaunchError] = &[
         &["no instance types satisfy requirements of amis"],
         AMIS,
         "none of the images (AMIs) that the node class selects is for the architecture (amd64, arm64) and the accelerator of the instance types that it may have",
-        "Select an image for these instance types, or allow instance types that the selected images are for.",
+        "Select an image for these instance types, or allow instance types that fit the selected images.",
     ),
     // Source: aws/karpenter-provider-aws#5785; the request has an entry for each subnet, image and instance type.
     LaunchError::new(
         &["payload for the body of the request is too large"],
         FaultIn::Class("spec.subnetSelectorTerms"),
         "the request for a fleet is too large: it has an entry for each subnet, image and instance type that is allowed",
-        "Select fewer subnets (one in each zone) in the node class, or allow fewer instance types in the NodePool; later versions of Karpenter send fewer.",
+        "Select fewer subnets (one in each zone) in the node class, or allow fewer instance types in the NodePool. Later versions of Karpenter send fewer.",
     ),
     LaunchError::new(
         &["MaxTemplateLimitExceeded"],
         FaultIn::Aws("ServiceQuota", "Launch templates"),
         "the account has reached its number of launch templates in the region",
-        "Delete launch templates that nobody uses, as those of clusters that are gone, or have the limit raised.",
+        "Delete unused launch templates, such as those of deleted clusters, or request a higher limit.",
     )
     .see("aws ec2 describe-launch-templates --query 'LaunchTemplates[].[LaunchTemplateName,CreateTime]'"),
     // Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go `IsSpreadPlacementGroupLimitError`.
     LaunchError::new(
         &["limit of instances in this spread placement group"],
         FaultIn::Class("spec.placementGroupSelector"),
-        "the spread placement group of the node class holds as many instances in the zone as it may (seven)",
-        "Allow more zones in the NodePool (and subnets in them), or select a partition or cluster placement group, or none, in the node class.",
+        "the spread placement group of the node class already holds the maximum of instances in the zone (seven)",
+        "Allow more zones in the NodePool (and subnets in them). Or set a partition or cluster placement group, or none, in the node class.",
     )
     .see("aws ec2 describe-placement-groups"),
     LaunchError::new(
@@ -159,13 +159,13 @@ const ERRORS: &[LaunchError] = &[
         &["permissions boundary", "permission boundary"],
         FaultIn::Account,
         "the permissions boundary of Karpenter's role does not allow it",
-        "Widen the permissions boundary of Karpenter's role by the action that the message names.",
+        "Add the action that the message names to the permissions boundary of Karpenter's role.",
     ),
     LaunchError::new(
         &["AMIAuthorizationFailure", "Not authorized for images"],
         AMIS,
         "this account may not use the image",
-        "Share the image (and the key of its snapshot) with this account, or select one that is shared: EKS makes old Windows images private.",
+        "Share the image (and the key of its snapshot) with this account, or select a shared one. EKS makes old Windows images private.",
     ),
     LaunchError::new(
         &["OptInRequired"],
@@ -177,7 +177,7 @@ const ERRORS: &[LaunchError] = &[
         &["Unauthorized", "AccessDenied", "not authorized to perform", "EncodedAuthorizationFailure", "Encoded authorization failure"],
         FaultIn::Account,
         "Karpenter's role lacks the permission",
-        "Give Karpenter's role the action that the message names; its policy may also demand a tag that the request does not carry. Where the message is encoded, decode it.",
+        "Give Karpenter's role the action that the message names. Its policy may also require a tag that the request lacks. If the message is encoded, decode it.",
     )
     .see("aws sts decode-authorization-message --query DecodedMessage --output text --encoded-message MESSAGE"),
     LaunchError::new(
@@ -189,45 +189,45 @@ const ERRORS: &[LaunchError] = &[
     LaunchError::new(
         &["InvalidAMIID.Unavailable", "currently pending"],
         AMIS,
-        "the image is not available yet: it is still being made or copied",
-        "Wait until the image is available; Karpenter 1.2.2, 1.3.0 and later pass over images that are pending.",
+        "the image is not available yet: it is still being created or copied",
+        "Wait until the image is available. Karpenter 1.2.2, 1.3.0 and later skip pending images.",
     )
     .see("aws ec2 describe-images --image-ids AMI --query 'Images[].State'"),
     LaunchError::new(
         &["AMINotFound", "InvalidAMIID.NotFound"],
         AMIS,
         "the image does not exist in this region, or is not shared with this account",
-        "Select an image that exists in this region and is shared with this account: it may have been deregistered.",
+        "Select an image that exists in this region and is shared with this account. The old one may have been deregistered.",
     ),
     LaunchError::new(
         &["(ENA) is required for the"],
         AMIS,
         "the image is not registered for the Elastic Network Adapter (ENA), and the instance type has no other network",
-        "Select an image that is registered with EnaSupport, or register this one so where it has the driver.",
+        "Select an image that is registered with EnaSupport. Or register this one with it, if the image has the driver.",
     ),
     LaunchError::new(
         &["an AMI with a boot mode of"],
         AMIS,
-        "the image boots by a mode (UEFI or legacy BIOS) that the instance type does not have",
-        "Select an image with the boot mode uefi-preferred, or allow instance types that boot as this one does.",
+        "the image has a boot mode (UEFI or legacy BIOS) that the instance type does not support",
+        "Select an image with the boot mode uefi-preferred, or allow instance types with this image's boot mode.",
     ),
     LaunchError::new(
         &["does not match the architecture"],
         AMIS,
         "the image is for another architecture than the instance type",
-        "Select an image for the architecture of the instance types, or allow types of the image's.",
+        "Select an image for the architecture of the instance types, or allow types of the image's architecture.",
     ),
     LaunchError::new(
         &["InvalidAMIID", "UnsupportedArchitecture"],
         AMIS,
         "the image cannot be used",
-        "Select an image that is available: a pending, failed or deregistered one cannot start, nor one of another architecture.",
+        "Select an available image. A pending, failed or deregistered one cannot start, and neither can one of another architecture.",
     ),
     LaunchError::new(
         &["SecurityGroupSubnetVPCMismatch", "belong to different networks", "must be in the same VPC"],
         GROUPS,
         "its security groups and subnets are of different VPCs",
-        "Select security groups and subnets of one VPC: a tag that two clusters share selects too much.",
+        "Select security groups and subnets of one VPC. A tag that two clusters share selects too much.",
     ),
     LaunchError::new(
         &["InvalidGroup.NotFound", "InvalidSecurityGroupID", "InvalidSecurityGroup"],
@@ -245,7 +245,7 @@ const ERRORS: &[LaunchError] = &[
         &["InsufficientFreeAddressesInSubnet"],
         SUBNETS,
         "the subnets have no free IP addresses",
-        "Select larger or more subnets; prefix delegation and warm targets of the VPC CNI also take addresses.",
+        "Select larger or more subnets. Prefix delegation and warm targets of the VPC CNI also use addresses.",
     )
     .see("aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text"),
     LaunchError::new(
@@ -258,19 +258,19 @@ const ERRORS: &[LaunchError] = &[
         &["InvalidKMSKey", "InvalidKmsKey", "KMSKeyNotAccessible", "kms:"],
         VOLUMES,
         "the KMS key of the encrypted volumes cannot be used",
-        "Enable the key, and let its policy or a grant admit Karpenter's role and, for spot, AWSServiceRoleForEC2Spot.",
+        "Enable the key. Allow Karpenter's role and, for spot, AWSServiceRoleForEC2Spot in its policy or in a grant.",
     ),
     LaunchError::new(
         &["UserDataSizeLimitExceeded", "User data is limited to"],
         USER_DATA,
         "the rendered user data is larger than 16 KiB",
-        "Shorten the user data: EC2 takes 16 KiB after rendering. Fetch the long part at boot, or bake it into the image.",
+        "Shorten the user data: EC2 accepts 16 KiB after rendering. Download the long part at boot, or put it into the image.",
     ),
     LaunchError::new(
         &["invalid UserData", "InvalidUserData", "parsing custom UserData", "parsing custom user data", "unreadable user data"],
         USER_DATA,
         "Karpenter or EC2 cannot read the user data",
-        "Correct the user data: Bottlerocket takes TOML, the other families MIME, a shell script or a NodeConfig.",
+        "Correct the user data: Bottlerocket needs TOML, the other families MIME, a shell script or a NodeConfig.",
     ),
     LaunchError::new(
         &["TagPolicy", "tag policies", "InvalidTag", "InvalidParameterValue: Tag"],
@@ -296,7 +296,7 @@ const ERRORS: &[LaunchError] = &[
         &["FleetQuotaExceeded", "MaxFleetCountExceeded"],
         FaultIn::Account,
         "the account's fleet quota is used up",
-        "Raise the fleet quota, or delete fleets that nobody needs.",
+        "Raise the fleet quota, or delete unused fleets.",
     )
     .see(QUOTAS),
     LaunchError::new(
@@ -315,7 +315,7 @@ const ERRORS: &[LaunchError] = &[
         &["AccountPendingVerification", "PendingVerification"],
         FaultIn::Account,
         "AWS has not verified the account yet",
-        "Wait until AWS has verified the account; a support case speeds it up.",
+        "Wait until AWS has verified the account. A support case speeds it up.",
     ),
     LaunchError::new(
         &["FreeTierIneligible", "not eligible for Free Tier"],
@@ -327,20 +327,20 @@ const ERRORS: &[LaunchError] = &[
         &["SubnetResolutionFailed", "InstanceTypeResolutionFailed"],
         FaultIn::Account,
         "Karpenter cannot ask EC2 for its subnets or instance types",
-        "See Karpenter's log: its role lacks ec2:Describe…, or the EC2 endpoint cannot be reached.",
+        "Check Karpenter's log: its role lacks ec2:Describe…, or it cannot reach the EC2 endpoint.",
     )
     .vague(),
     LaunchError::new(
         &["LaunchTemplateNotFound", "InvalidLaunchTemplate"],
         FaultIn::Account,
         "the launch template is gone",
-        "Wait for Karpenter to make it again; find who deletes launch templates.",
+        "Wait for Karpenter to create it again, and find out who deletes launch templates.",
     ),
     LaunchError::new(
         &["RequestLimitExceeded", "Throttling"],
         FaultIn::Account,
         "EC2 throttles the account's requests",
-        "Wait, or find who else calls EC2 so often.",
+        "Wait, or find the program that calls EC2 so often.",
     ),
     LaunchError::new(
         &["UnsupportedOperation", "Unsupported"],
@@ -358,7 +358,7 @@ const ERRORS: &[LaunchError] = &[
         &["'amiIdList' cannot be empty"],
         FaultIn::Class("spec.launchTemplate"),
         "the launch template that it names has no image (AMI)",
-        "Give the launch template an image (ImageId); or name none, and let Karpenter make its own.",
+        "Give the launch template an image (ImageId), or name none and let Karpenter create its own.",
     ),
     LaunchError::new(
         &["InvalidParameter"],
@@ -371,12 +371,12 @@ const ERRORS: &[LaunchError] = &[
         &["InternalError", "ServiceUnavailable"],
         FaultIn::Nowhere,
         "EC2 has an internal error",
-        "Wait; if it lasts, open a case with AWS and name the request id from Karpenter's log.",
+        "Wait. If the error lasts, open a support case with AWS and name the request id from Karpenter's log.",
     )
     .vague(),
 ];
 
-/// What a reason or a message names first in [`ERRORS`].
+/// The first entry of [`ERRORS`] that a reason or a message names.
 pub(crate) fn named(text: &str) -> Option<&'static LaunchError> {
     ERRORS.iter().find(|error| error.names.iter().any(|name| text.contains(name)))
 }

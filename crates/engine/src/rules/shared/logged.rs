@@ -1,4 +1,4 @@
-//! What a machine's own log proves, as a finding: the line, how often it was said, how far the machine came.
+//! The finding that a machine's own log proves: the line, how often it was logged, how far the machine came.
 
 use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use logs::journey::Journey;
 use logs::table::{is_about_others, program_of};
 use readers::source_text::Span;
 
-/// What stops the machine, before all else that its log complains of.
+/// The error that stops the machine, before all others in its log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Root<'w> {
     pub(crate) fact: &'w Fact,
@@ -20,18 +20,18 @@ pub(crate) struct Root<'w> {
     whose: Whose<'w>,
 }
 
-/// What ties a log to the machine.
+/// The link between a log and the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose<'w> {
     /// It names the machine.
     Own,
-    /// It names no machine that is known, and this is the only one that it can be of.
+    /// It names no known machine, and this is the only one that it can belong to.
     Taken,
-    /// It is of an instance that was made as this one was, or of one of several.
+    /// It belongs to an instance that was launched like this one, or to one of several.
     Beside(Option<&'w str>),
 }
 
-/// The root of a machine's trouble, where it is one of these.
+/// The root of a machine's trouble, if it is one of these.
 pub(crate) fn root<'w>(case: &Case<'w>, troubles: &[Trouble]) -> Option<Root<'w>> {
     let own = case.logs().into_iter().map(|of_machine| {
         let whose = if of_machine.is_named { Whose::Own } else { Whose::Taken };
@@ -71,7 +71,7 @@ fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: Whose<'w>) -> Option<
     Some(Root { fact, journey, whose })
 }
 
-/// Whether the console says that others need what failed.
+/// Whether the console says that other units need the failed one.
 fn is_needed(open: &[&Fact]) -> bool {
     open.iter().any(|fact| fact.names.contains_key("needs"))
 }
@@ -81,7 +81,7 @@ fn is_of_units(fact: &Fact) -> bool {
     fact.program == "systemd" && ["unit", "needs"].iter().any(|name| fact.names.contains_key(*name))
 }
 
-/// What the machines have in common of which the same is expected, where they agree.
+/// The common part of the machines that should behave alike, if they agree.
 fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
     let (passed, logs) = case.logs_beside();
     if logs.is_empty() {
@@ -125,7 +125,7 @@ pub(crate) fn speaker<'w>(case: &Case<'w>, program: &str) -> Option<&'w Pod> {
         .or_else(|| case.cluster.pods().find(|pod| pod.daemon_set().is_none() && is_its(&pod.metadata.name)))
 }
 
-/// What Karpenter's log still says of the machine or the node class, again and again, and no row of the table knows.
+/// A line that Karpenter's log still repeats about the machine or the node class and that no row of the table knows.
 pub(crate) fn unexplained<'w>(case: &Case<'w>) -> Option<&'w Fact> {
     let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
     let told = logs.flat_map(|of_machine| of_machine.log.journey.open());
@@ -133,8 +133,8 @@ pub(crate) fn unexplained<'w>(case: &Case<'w>) -> Option<&'w Fact> {
     told.filter(|fact| fact.trouble == Trouble::Unexplained && fact.lasts()).find(is_new)
 }
 
-/// What Karpenter's log says again and again of the end of the machine, however long ago: it tries less and less often,
-/// and what it got further with is no longer open.
+/// The line that Karpenter's log repeats about the end of the machine, however old: Karpenter retries less and less
+/// often, and an error that it got past is no longer open.
 /// Source: client-go v0.36.3 util/workqueue/default_rate_limiters.go (1000 seconds at most).
 pub(crate) fn holds<'w>(case: &Case<'w>) -> Option<&'w Fact> {
     let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
@@ -144,12 +144,12 @@ pub(crate) fn holds<'w>(case: &Case<'w>) -> Option<&'w Fact> {
     told.filter(is_of_end).filter(|fact| fact.lasts()).min_by_key(|fact| fact.rank())
 }
 
-/// The same as a sentence to follow another.
+/// The same fact as a sentence that follows another.
 pub(crate) fn quoted(unexplained: &Fact) -> String {
-    format!(" Karpenter's log says {} times, and last: {}", unexplained.count, excerpt(&unexplained.last.text))
+    format!(" Karpenter's log has {} such lines, the last one: {}", unexplained.count, excerpt(&unexplained.last.text))
 }
 
-/// What the cluster shows of a machine, its log need not say.
+/// The log need not prove what the cluster shows of a machine.
 fn explains(case: &Case, fact: &Fact) -> bool {
     // Who has a Node was configured.
     let is_of_boot = matches!(
@@ -178,7 +178,7 @@ fn booted_again(case: &Case, fact: &Fact) -> bool {
 }
 
 impl Root<'_> {
-    /// A program that gave up proves what it says; one that tries again does after it has for a while.
+    /// A program that gave up proves its message; one that retries proves it after some time.
     pub(crate) fn confidence(&self) -> Confidence {
         // A script of user data need not be what starts the kubelet, and an unknown line not be why a program ended.
         let is_known = !self.fact.unknown && self.fact.trouble != Trouble::ScriptFailed;
@@ -186,7 +186,7 @@ impl Root<'_> {
         if is_proof && self.whose == Whose::Own { Confidence::Certain } else { Confidence::Likely }
     }
 
-    /// Told again and again, for a while, of whatever the program tried: one reason fails all its requests.
+    /// Logged again and again, for a while, for every request of the program: one reason fails all its requests.
     fn lasts(&self) -> bool {
         let is_same = |other: &&Fact| {
             let what = |fact: &Fact| (fact.trouble, fact.reason);
@@ -207,12 +207,12 @@ impl Root<'_> {
         }
     }
 
-    /// The call that AWS denies, where the line names it.
+    /// The call that AWS denies, if the line names it.
     pub(crate) fn denial(&self) -> Option<Denial<'_>> {
         denial::of(self.fact)
     }
 
-    /// Why, as its log says: for a summary.
+    /// The log's reason, for a summary.
     pub(crate) fn quote(&self) -> String {
         let often = if self.fact.count > 1 { format!(", {} times", self.fact.count) } else { String::new() };
         format!("Its log says{often}{}: {}", self.reason(), excerpt(&self.fact.last.text))
@@ -224,7 +224,7 @@ impl Root<'_> {
         format!(" Karpenter's log says why: {}: {}.", named("code"), named("error"))
     }
 
-    /// The error that the line tells of, without what stands around it.
+    /// The error in the line, without the text around it.
     pub(crate) fn error(&self) -> &str {
         self.fact.names.get("error").unwrap_or(&self.fact.last.text).trim().trim_end_matches('.')
     }
@@ -261,20 +261,22 @@ impl Root<'_> {
         let because = match self.whose {
             Whose::Own => return finding,
             Whose::Taken => "no other machine here is unfinished, so the log is taken for this one's",
-            Whose::Beside(Some(_)) => "a machine of the same node class that is as far; of this one there is no log",
-            Whose::Beside(None) => "all unfinished machines here are of one node class, and the log is of one of them",
+            Whose::Beside(Some(_)) => "a machine of the same node class at the same stage; this machine has no log",
+            Whose::Beside(None) => {
+                "all unfinished machines here belong to one node class, and the log is of one of them"
+            }
         };
         finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {}", self.named()), because))
     }
 
-    /// What the log calls its machine.
+    /// The log's name of its machine.
     fn named(&self) -> String {
         let identity = &self.journey.identity;
         let names: Vec<&str> = identity.instances.iter().chain(&identity.hosts).map(String::as_str).collect();
         if names.is_empty() { "no machine".to_owned() } else { names.join(", ") }
     }
 
-    /// The machine that the log is of, as one that stands for this one where it is another.
+    /// The machine of the log. If it is another, it stands for this one.
     fn machine(&self, case: &Case) -> String {
         match self.whose {
             Whose::Own | Whose::Taken => machine(case),
@@ -283,7 +285,7 @@ impl Root<'_> {
         }
     }
 
-    /// The node class, at what its user data says of the thing that the line names.
+    /// The node class, at the part of its user data that the line names.
     pub(crate) fn user_data(&self, case: &Case) -> Option<Blame> {
         let class = case.class()?;
         let blame = Blame::class(class);
@@ -295,7 +297,7 @@ impl Root<'_> {
         })
     }
 
-    /// Where a text says what the line names, the longest name first: that is the least likely to stand there by chance.
+    /// The position of the line's names in a text, the longest name first: that is least likely to match by chance.
     fn place_in(&self, text: &str) -> Option<Span> {
         const LEAST: usize = 4;
         let mut names: Vec<&str> =
@@ -306,7 +308,7 @@ impl Root<'_> {
     }
 }
 
-/// `i-0abc…`, else what the machine is called.
+/// `i-0abc…`, otherwise the machine's name.
 fn machine(case: &Case) -> String {
     match (case.instance_id(), case.subject().split_once('/')) {
         (Some(id), _) => id.to_owned(),
@@ -316,7 +318,7 @@ fn machine(case: &Case) -> String {
     }
 }
 
-/// The command that shows more of the machine's log; there is none for a machine that only its log names.
+/// The command that shows more of the machine's log. There is none for a machine that only its log names.
 pub(crate) fn command(case: &Case) -> Option<String> {
     let instance =
         case.instance_id().map(|id| format!("aws ec2 get-console-output --latest --output text --instance-id {id}"));
@@ -326,14 +328,14 @@ pub(crate) fn command(case: &Case) -> Option<String> {
     })
 }
 
-/// How far the logs of a machine say that it came.
+/// The progress of a machine according to its logs.
 pub(crate) fn last_steps(case: &Case) -> impl Iterator<Item = Evidence> {
     case.logs().into_iter().filter_map(|of_machine| came_to(&of_machine.log.journey))
 }
 
 fn came_to(journey: &Journey) -> Option<Evidence> {
     let (phase, milestone) = journey.came_to()?;
-    Some(at(&milestone.last, format!("the last step that the log tells of: {}", phase.in_words())))
+    Some(at(&milestone.last, format!("the last step that the log shows: {}", phase.in_words())))
 }
 
 pub(crate) fn told(fact: &Fact, because: &str) -> Evidence {

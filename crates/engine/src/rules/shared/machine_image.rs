@@ -1,9 +1,9 @@
-//! The image that a machine gets.
+//! The image of a machine.
 
 use crate::case::Case;
 use crate::objects::Ami;
 
-/// The image that the machine gets: its own, else the first of the class that runs on its architecture.
+/// The image of the machine: its own, otherwise the first of the class that runs on its architecture.
 pub fn of<'w>(case: &Case<'w>) -> Option<&'w str> {
     let class = case.class()?;
     let arch = case.claim.and_then(|c| c.fixed("kubernetes.io/arch"));

@@ -1,5 +1,5 @@
-//! The machine's way to the API server and to AWS, as EC2 and EKS describe it: what to ask of them, and what the rules
-//! about that way share.
+//! The machine's way to the API server and to AWS, as EC2 and EKS describe it: the questions to them, and the common
+//! part of the rules about that way.
 
 mod address;
 mod filters;
@@ -18,20 +18,20 @@ use logs::fact::Reason;
 use std::collections::BTreeSet;
 use walk::{Api, Passage, Way};
 
-/// No kubelet joins without these: all images of EKS ask EC2 for the machine's name at boot.
+/// No kubelet joins without these: all EKS images ask EC2 for the machine's name at boot.
 /// Source: awslabs/amazon-eks-ami v20260213 nodeadm/internal/api/status.go `getPrivateDNSName`; Amazon EKS user guide,
 /// "Deploy private clusters with limited internet access".
 const TO_JOIN: &[Api] = &[Api::Cluster, Api::Service("ec2")];
-/// No image comes out of ECR without these: its layers are in S3.
+/// No image can be pulled from ECR without these: its layers are in S3.
 /// Source: the same guide.
 const TO_PULL: &[Api] = &[Api::Service("ecr.api"), Api::Service("ecr.dkr"), Api::Service("s3")];
-/// What else a machine's pods may need.
+/// Other services that a machine's pods may need.
 const FURTHER: &[Api] = &[Api::Service("sts"), Api::Service("eks")];
 
-/// Nodes that are asked about to see whether they stand where the machine stands.
+/// The number of Nodes that nodewhy asks about to find one in the machine's place.
 const NEIGHBORS: usize = 5;
 
-/// What is to be known of the way, as far as it can be named yet.
+/// The questions about the way that nodewhy can name so far.
 #[derive(Debug, Default)]
 pub struct NetworkQuestions<'w> {
     pub instances: BTreeSet<&'w str>,
@@ -40,7 +40,7 @@ pub struct NetworkQuestions<'w> {
     pub groups: BTreeSet<&'w str>,
 }
 
-/// Whether the machine waits for something that it gets by network, and runs.
+/// Whether the machine runs and waits for something from the network.
 fn stands<'w>(case: &Case<'w>) -> Option<(&'w Instance, &'w str)> {
     let is_up = case.node.is_some_and(Node::is_ready);
     if !matches!(case.stage(), Stage::Join | Stage::Initialize) || is_up {
@@ -68,12 +68,12 @@ fn cluster<'w>(case: &Case<'w>) -> Option<&'w EksCluster> {
     Some(case.cluster.aws().cluster(case.cluster_name()?).known()?.0)
 }
 
-/// `default` is what a VPC without options says.
+/// A VPC without options reports `default`.
 fn dhcp_options<'w>(aws: &'w Aws, vpc: &str) -> Option<&'w str> {
     aws.vpc(vpc).known()?.0.dhcp_options.as_deref().filter(|id| *id != "default")
 }
 
-/// Nodes that are Ready in the machine's zone; of any where that is not known.
+/// Ready Nodes in the machine's zone, or in any zone if that is not known.
 fn neighbors<'w>(case: &Case<'w>) -> Vec<&'w Node> {
     const ZONE: &str = "topology.kubernetes.io/zone";
     static READY: Memo<Vec<String>> = Memo::new("Nodes that are Ready in a zone");
@@ -88,7 +88,7 @@ fn neighbors<'w>(case: &Case<'w>) -> Vec<&'w Node> {
     names.iter().filter_map(|name| cluster.node(name)).collect()
 }
 
-/// A Node that stands where the machine stands, with no more groups, and is Ready: it gets through.
+/// A Ready Node in the machine's subnet, with no more groups: it gets through.
 fn witness<'w>(case: &Case<'w>, instance: &Instance) -> Option<&'w Node> {
     let is_alike = |other: &Instance| {
         other.subnet == instance.subnet
@@ -102,7 +102,7 @@ fn witness<'w>(case: &Case<'w>, instance: &Instance) -> Option<&'w Node> {
     })
 }
 
-/// Whether the network plugin or kube-proxy is pulled from ECR, and not from a mirror in the VPC.
+/// Whether the network plugin or kube-proxy comes from ECR, and not from a mirror in the VPC.
 fn agents_are_in_ecr(case: &Case) -> bool {
     const AGENTS: [&str; 2] = ["aws-node", "kube-proxy"];
     let agents = case.cluster.daemon_sets().filter(|set| AGENTS.contains(&&*set.metadata.name));
@@ -134,7 +134,7 @@ fn way<'w>(case: &Case<'w>, instance: &'w Instance, vpc: &str) -> Way<'w> {
     }
 }
 
-/// What the way says of one of its causes.
+/// The verdict of the way about one of its causes.
 pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
     let Some((instance, vpc)) = stands(case) else { return Opinion::Silent };
     // A proxy knows other ways.
@@ -221,7 +221,7 @@ fn finding(case: &Case, way: &Way, api: Api, obstacle: &RefusingHop) -> Finding 
         format!("{call} {thing}"),
         *field,
         observed.clone(),
-        format!("the first hop from {id} to {api} that refuses"),
+        format!("the first hop from {id} to {api} that rejects packets"),
     );
     let also = TO_JOIN.iter().chain(TO_PULL).chain(FURTHER).filter(|other| {
         let passage = way.to(**other);
@@ -242,9 +242,9 @@ fn finding(case: &Case, way: &Way, api: Api, obstacle: &RefusingHop) -> Finding 
             "SubnetId, SecurityGroups",
             place,
             if also.is_empty() {
-                "where the machine stands".to_owned()
+                "the machine's place".to_owned()
             } else {
-                format!("where the machine stands; the same hop keeps it from {}", also.join(", "))
+                format!("the machine's place; the same hop blocks it from {}", also.join(", "))
             },
         )
         .told_by_aws(instance.and_then(|instance| instance.at))

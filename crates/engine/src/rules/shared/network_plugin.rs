@@ -1,4 +1,4 @@
-//! Which DaemonSet sets up the Node's network.
+//! The DaemonSet that sets up the Node's network.
 
 use crate::api::Link;
 use crate::case::Case;
@@ -7,7 +7,7 @@ use crate::objects::{Condition, DaemonSet, Node};
 use crate::upstream::network_agents::PLUGINS;
 pub(crate) use crate::upstream::network_agents::{KUBE_PROXY, rank};
 
-/// The DaemonSet that installs a plugin: mostly it is called as the plugin is.
+/// The DaemonSet that installs a plugin: mostly it has the plugin's name.
 /// Sources: amazon-vpc-cni-k8s v1.20.4 misc/10-aws.conflist; cilium v1.17.3 plugins/cilium-cni; calico v3.29.2
 /// cni-plugin; istio 1.26 manifests/charts/istio-cni; multus-cni v4.2.0 deployments; flannel v0.27.0 Documentation.
 pub(crate) fn of_plugin(plugin: &str) -> &str {
@@ -23,7 +23,7 @@ pub(crate) fn of_plugin(plugin: &str) -> &str {
     }
 }
 
-/// Plugins that only change what another has set up: they are chained behind it.
+/// Plugins that only change what another has set up: they are chained after it.
 /// Sources: linkerd2 charts/linkerd2-cni/templates/cni-plugin.yaml; istio 1.26 manifests/charts/istio-cni.
 pub(crate) const CHAINED: [&str; 2] = ["linkerd-cni", "istio-cni"];
 
@@ -33,7 +33,7 @@ pub(crate) const CHAINED: [&str; 2] = ["linkerd-cni", "istio-cni"];
 /// cni-plugin/pkg/install/install.go; multus-cni v4.2.0 cmd/thin_entrypoint.
 const WITH_A_TOKEN: [&str; 4] = ["calico-node", "istio-cni-node", "kube-multus-ds", "linkerd-cni"];
 
-/// The one whose plugin the API server does not take, where it says no more than that.
+/// The DaemonSet whose plugin the API server rejects, if its message says no more than that.
 pub(crate) fn turned_away<'c>(case: &Case<'c>, said: &str) -> Option<&'c DaemonSet> {
     let is_here = |set: &&DaemonSet| case.pods().any(|pod| pod.daemon_set() == Some(&set.metadata.name));
     let with_token = |set: &&DaemonSet| WITH_A_TOKEN.contains(&&*set.metadata.name);
@@ -43,7 +43,7 @@ pub(crate) fn turned_away<'c>(case: &Case<'c>, said: &str) -> Option<&'c DaemonS
     said.trim_end_matches(['.', ']']).ends_with(": Unauthorized").then_some(set)
 }
 
-/// In the host's network whatever their pods say: a network plugin needs them.
+/// Pods in the host's network whatever their text says, because a network plugin needs it.
 /// Source: eks-pod-identity-agent charts/eks-pod-identity-agent/templates/daemonset.yaml (hostNetwork).
 const BEFORE_THE_NETWORK: [&str; 2] = [KUBE_PROXY, "eks-pod-identity-agent"];
 
@@ -77,7 +77,7 @@ pub(crate) fn names<'c>(case: &Case<'c>, node: &Node) -> Vec<&'c str> {
     }
 }
 
-/// The symptom, without the words of the kubelet before those of the runtime.
+/// The symptom, without the kubelet's words before those of the runtime.
 pub(crate) fn symptom(node: &Node, ready: &Condition) -> Link {
     let said = ready.message.rsplit("message:").next().unwrap_or_default();
     Link::new(format!("Node/{}", node.name()), format!("NotReady: {}", said.trim()))

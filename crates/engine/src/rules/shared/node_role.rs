@@ -1,4 +1,4 @@
-//! Which role the machines of a node class have.
+//! The role of the machines of a node class.
 
 use crate::api::Evidence;
 use crate::case::Case;
@@ -29,7 +29,7 @@ fn own_profile<'w>(case: &Case<'w>) -> Option<&'w str> {
     instance.profile.as_deref()?.rsplit('/').next()
 }
 
-/// What says that the machine has this role.
+/// The object that shows the machine's role.
 pub(crate) fn shown(case: &Case, role: &str) -> Evidence {
     let says = |class: &&NodeClass| class.spec.role.as_deref().is_some_and(|own| own.rsplit('/').next() == Some(role));
     let because = "the machines have this role";
@@ -51,10 +51,10 @@ pub(crate) fn of_node(cluster: &ClusterState, node: &Node) -> Option<String> {
     of_class().or_else(|| by_certificate(cluster).get(node.instance_id()?).cloned())
 }
 
-/// The machine's role by all that tells it: its class, else certificates, its own or those of its siblings.
+/// The machine's role from every source: its class, otherwise certificates, its own or those of its siblings.
 pub(crate) fn seen(case: &Case) -> Option<String> {
     static OF_SIBLINGS: Memo<Option<String>> =
-        Memo::new("the role that a class's machines asked for certificates with");
+        Memo::new("the role with which a class's machines requested certificates");
     if let Some(name) = name(case) {
         return Some(name.to_owned());
     }
@@ -72,7 +72,7 @@ pub(crate) fn seen(case: &Case) -> Option<String> {
 
 /// By instance, the role that it asked for a certificate with.
 fn by_certificate(cluster: &ClusterState) -> Arc<BTreeMap<String, String>> {
-    static ROLES: Memo<BTreeMap<String, String>> = Memo::new("the roles that asked for certificates");
+    static ROLES: Memo<BTreeMap<String, String>> = Memo::new("the roles that requested certificates");
     cluster.once(&ROLES, "", || {
         let role = |c: &CertificateSigningRequest| Some((c.instance_id()?.to_owned(), c.role_name()?.to_owned()));
         cluster.csrs().filter_map(role).collect()
@@ -84,10 +84,10 @@ pub(crate) fn came_by_entry<'w>(case: &Case<'w>, role: &str) -> Option<&'w Certi
     certificates(case.cluster, role).find(|c| !came_by_aws_auth(c))
 }
 
-/// A certificate that says that aws-auth once let the role in.
+/// A certificate that shows that aws-auth once authorized the role.
 pub(crate) fn evidence(case: &Case, role: &str) -> Option<Evidence> {
     let csr = certificates(case.cluster, role).find(|c| came_by_aws_auth(c))?;
-    let because = format!("aws-auth made a node of {role} then: access entries know no such group");
+    let because = format!("aws-auth mapped {role} as a node then: access entries have no such group");
     let object = format!("CertificateSigningRequest/{}", csr.metadata.name);
     Some(Evidence::new(object, "spec.groups", csr.spec.groups.join(", "), because))
 }
@@ -105,7 +105,7 @@ pub(crate) fn profile<'w>(case: &Case<'w>) -> Option<&'w InstanceProfile> {
     case.cluster.aws().instance_profile(profile_name(case)?).known().map(|(profile, _)| profile)
 }
 
-/// What the class says of who its machines are.
+/// The field of the class that sets the role of its machines.
 pub(crate) fn identity(class: &NodeClass) -> Option<&str> {
     class.spec.role.as_deref().or(class.spec.instance_profile.as_deref())
 }

@@ -1,5 +1,5 @@
-//! The Nodes counted by what they have, so that one that fails is compared with those that work, and not each time with
-//! all of them.
+//! The Nodes counted by their properties, so that a failing one is compared with the working ones, and not each time
+//! with all of them.
 
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct NodeTally {
     pub ready: u32,
     pub not_ready: u32,
-    /// Those whose network plugin has not set itself up.
+    /// The Nodes whose network plugin is not set up.
     pub without_network: u32,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct NodeTallies {
     counted: [BTreeMap<String, NodeTally>; COMPARED.len()],
     /// All that are compared so, whatever the value.
     all: [NodeTally; COMPARED.len()],
-    /// A Node of Karpenter's is Ready, and one of somebody else's.
+    /// A Node of Karpenter's is Ready, and one that is not Karpenter's.
     pub own_ready: bool,
     pub foreign_ready: bool,
 }
@@ -112,7 +112,7 @@ impl NodeTallies {
     }
 }
 
-/// What the Node has of what is compared.
+/// The Node's values among the compared properties.
 pub(crate) fn values(node: &Node, what: &str) -> Vec<String> {
     place(what).and_then(|at| COMPARED.get(at)?.1(node)).unwrap_or_default()
 }

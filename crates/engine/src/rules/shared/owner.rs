@@ -1,9 +1,9 @@
-//! Who writes an object that is to be changed: what an operator owns, it writes again.
+//! The owner of an object that you have to change: an operator rewrites the objects that it owns.
 
 use crate::api::{Blame, FixStep, Risk};
 use crate::case::Case;
 
-/// The same change at the owner of a blamed DaemonSet, where it has one: an `Installation`, a `ClusterPolicy`.
+/// The same change at the owner of a blamed DaemonSet, if it has one: an `Installation`, a `ClusterPolicy`.
 pub fn step(case: &Case, blame: Option<&Blame>) -> Option<FixStep> {
     let blame = blame.filter(|blame| blame.kind == "DaemonSet")?;
     let set = case.cluster.daemon_sets().find(|set| {
@@ -20,7 +20,7 @@ pub fn step(case: &Case, blame: Option<&Blame>) -> Option<FixStep> {
     let namespace = set.metadata.namespace.as_deref().map_or_else(String::new, |n| format!(" -n {n}"));
     Some(FixStep {
         text: format!(
-            "Or there, where its operator would undo it: {} {} owns DaemonSet {}",
+            "Or make the change there, if its operator would revert it: {} {} owns DaemonSet {}",
             owner.kind, owner.name, blame.name
         )
         .into(),

@@ -1,8 +1,8 @@
-//! Why a DaemonSet has no pod on a Node, as far as its own text tells.
+//! Why a DaemonSet has no pod on a Node, as far as its own text shows.
 
 use crate::objects::{DaemonSet, Node, Taint};
 
-/// What keeps the pod away.
+/// The reason that keeps the pod away.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeptAway {
     pub why: String,
@@ -10,7 +10,7 @@ pub struct KeptAway {
     pub field: &'static str,
     /// Labels may be set some minutes after the Node joined; a taint that stays is not tolerated later either.
     pub may_change: bool,
-    /// The taint that is not tolerated, where it is one.
+    /// The taint that is not tolerated, if it is one.
     pub taint: Option<Taint>,
 }
 
@@ -31,13 +31,13 @@ pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
         });
     }
     if let Some((key, value)) = pod.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
-        let why = format!("DaemonSet {name} selects Nodes with {key}={value}, which this one does not have");
+        let why = format!("DaemonSet {name} selects Nodes with {key}={value}, but this one does not have that label");
         return Some(KeptAway { why, field: "spec.template.spec.nodeSelector", may_change: true, taint: None });
     }
     let unmet = pod.affinity.unmet(&node.metadata);
     let first = unmet.first()?;
     let has =
         node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
-    let why = format!("DaemonSet {name} runs only on Nodes with {}, and this one {has}", first.shown());
+    let why = format!("DaemonSet {name} runs only on Nodes with {}, but this one {has}", first.shown());
     Some(KeptAway { why, field: AFFINITY, may_change: true, taint: None })
 }

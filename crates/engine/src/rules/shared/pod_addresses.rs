@@ -1,11 +1,11 @@
-//! Whether pods on the Node are refused for want of an address.
+//! Whether pods on the Node are refused because it has no address for them.
 
 use crate::api::Stage;
 use crate::case::Case;
 use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
 use crate::objects::{Event, Node};
 
-/// The newest event by which a kubelet says that a pod on the Node got no address.
+/// The newest event in which a kubelet reports that a pod on the Node got no address.
 pub(crate) fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
     let events = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
     events.max_by_key(|e| e.last_seen())

@@ -1,6 +1,6 @@
-//! Why an image cannot be pulled, as containerd says it.
+//! Why an image cannot be pulled, from containerd's message.
 
-/// What a failed pull means, and what to do.
+/// The meaning of a failed pull, and its fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pull {
     pub why: &'static str,
@@ -9,10 +9,10 @@ pub struct Pull {
     pub is_about_network: bool,
 }
 
-/// Why ECR, which can be reached, gives nothing.
+/// Why ECR, which can be reached, returns nothing.
 pub const REFUSED_BY_ECR: Pull = Pull {
     why: "the registry refuses the node role",
-    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet also check the policy of the ECR endpoints.",
+    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works too). In a private subnet also check the policy of the ECR endpoints. Neither disrupts running nodes.",
     is_about_network: false,
 };
 
@@ -21,14 +21,14 @@ pub const REFUSED_BY_ECR: Pull = Pull {
 /// goes on without; awsdocs/amazon-eks-user-guide#110, where only the endpoint for ecr.api was missing.
 pub const NO_LOGIN_TO_ECR: Pull = Pull {
     why: "ECR gave no login: the role, or the way to api.ecr",
-    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC endpoint for ecr.api beside that for ecr.dkr.",
+    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works too). In a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC endpoint for ecr.api in addition to the one for ecr.dkr.",
     is_about_network: false,
 };
 
 /// The region's images of EKS are another account's.
 const OF_ANOTHER_ACCOUNT: Pull = Pull {
     why: "the images of EKS are in another account's registry in this region",
-    fix: "Name the registry that AWS lists for this region (EKS user guide, \"View Amazon container image registries for Amazon EKS add-ons\"); the add-on and eksctl take the right one, a Helm chart wants image.account and image.region, or init.image.account and the like.",
+    fix: "Use the registry that AWS lists for this region (EKS user guide, \"View Amazon container image registries for Amazon EKS add-ons\"). The add-on and eksctl use the right one. A Helm chart needs image.account and image.region, or init.image.account and the like.",
     is_about_network: false,
 };
 
@@ -56,39 +56,39 @@ const NOT_ITS_REGIONS: [&str; 18] = [
     "us-iso-east-1",
 ];
 
-/// Why another registry gives nothing: no role of AWS counts there, and who may not know of an image is told the same as
-/// who asks for one that does not exist.
+/// Why another registry returns nothing: no role of AWS counts there, and a registry answers the same for a private
+/// image as for one that does not exist.
 pub const REFUSED_ELSEWHERE: Pull = Pull {
-    why: "its registry wants a login that it was not given, or has no such image",
-    fix: "Correct the name of the image, or give its pods a login to that registry: a Secret of type kubernetes.io/dockerconfigjson in their namespace, which imagePullSecrets of the pod template or of the ServiceAccount names. The node role counts in ECR only.",
+    why: "its registry requires a login that the node does not have, or has no such image",
+    fix: "Correct the name of the image, or give its pods a login to that registry. The login is a Secret of type kubernetes.io/dockerconfigjson in their namespace, and imagePullSecrets of the pod template or of the ServiceAccount must name it. The node role counts in ECR only.",
     is_about_network: false,
 };
 
-/// The same, where nothing names the registry.
+/// The refusal if nothing names the registry.
 const REFUSED: Pull = Pull {
     why: "its registry refuses the login",
-    fix: "In ECR, attach AmazonEC2ContainerRegistryPullOnly to the node role; for another registry, let imagePullSecrets name a Secret with a login to it.",
+    fix: "In ECR, attach AmazonEC2ContainerRegistryPullOnly to the node role. For another registry, name a Secret with a login to it in imagePullSecrets.",
     is_about_network: false,
 };
 
-/// Registries keep layers in S3 and send there, with an address that is signed: no login counts, and what may refuse it
-/// is the policy of the VPC's endpoint.
+/// Registries keep layers in S3 and redirect there with a signed address. No login counts, and only the policy of the
+/// VPC's endpoint may refuse it.
 /// Source: <https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html>, "Minimum Amazon S3 bucket
 /// permissions"; registry.k8s.io cmd/archeio/docs/request-handling.md.
 const REFUSED_BY_S3: Pull = Pull {
     why: "S3 refuses a layer",
-    fix: "Let the policy of the VPC's endpoint for S3 admit the bucket that the address names (of ECR: prod-REGION-starport-layer-bucket): the registry sends there for the layers.",
+    fix: "Allow the bucket that the address names (for ECR: prod-REGION-starport-layer-bucket) in the policy of the VPC's endpoint for S3, because the registry redirects there for the layers. This disrupts nothing.",
     is_about_network: false,
 };
 
-/// Nothing says why.
+/// No message shows the reason.
 pub const UNEXPLAINED: Pull = Pull {
     why: "its image cannot be pulled",
-    fix: "Let the node role pull from ECR (AmazonEC2ContainerRegistryPullOnly), give the subnet a way to ECR and S3, and check that the image exists.",
+    fix: "Allow pulls from ECR in the node role (AmazonEC2ContainerRegistryPullOnly), give the subnet a way to ECR and S3, and check that the image exists.",
     is_about_network: false,
 };
 
-/// Parts of containerd's and ECR's messages. The first that fits is meant.
+/// Parts of containerd's and ECR's messages. The first that matches counts.
 /// Source: containerd v2.1 core/remotes/docker (resolver.go, authorizer.go, errdefs); ECR's answers as in vpc-cni#529,
 /// eks-ami#1034.
 const MEANINGS: &[(&[&str], Pull)] = &[
@@ -115,15 +115,15 @@ const MEANINGS: &[(&[&str], Pull)] = &[
         &["no match for platform", "exec format error"],
         Pull {
             why: "the image does not exist for this architecture",
-            fix: "Use an image for all architectures of the Nodes, or keep the NodePool to one that the image has.",
+            fix: "Use an image for all architectures of your nodes, or limit the NodePool to one that the image has.",
             is_about_network: false,
         },
     ),
     (
         &["no space left on device"],
         Pull {
-            why: "the disk of the Node is full",
-            fix: "Give the machines a larger root volume (EC2NodeClass spec.blockDeviceMappings).",
+            why: "the disk of the node is full",
+            fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings). New nodes get it.",
             is_about_network: false,
         },
     ),
@@ -146,14 +146,14 @@ const MEANINGS: &[(&[&str], Pull)] = &[
             "dial tcp",
         ],
         Pull {
-            why: "the registry cannot be reached from the subnet",
-            fix: "Give the subnet a way to the registry: a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3 that admit the Node's security group.",
+            why: "the subnet has no way to the registry",
+            fix: "Give the subnet a way to the registry: a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3 that accept the nodes' security group. This does not disrupt running nodes.",
             is_about_network: true,
         },
     ),
 ];
 
-/// Where a text tells of a failed pull, what it means.
+/// The meaning of a text about a failed pull.
 pub fn explain(text: &str) -> Option<Pull> {
     if !["ImagePull", "ErrImage", "InvalidImageName", "failed to pull", "failed pulling image", "get sandbox image"]
         .iter()
@@ -173,7 +173,7 @@ pub fn explain(text: &str) -> Option<Pull> {
     Some(if is_without { NO_LOGIN_TO_ECR } else { pull })
 }
 
-/// What it means of this image, where the text did not name it.
+/// The meaning for this image, if the text did not name it.
 pub fn of_image(pull: Pull, image: &str) -> Pull {
     match pull {
         REFUSED if is_of_another_account(image) => OF_ANOTHER_ACCOUNT,
@@ -236,7 +236,7 @@ mod tests {
         );
         assert_eq!(
             why(&format!("{pull}dial tcp 10.0.3.1:443: i/o timeout")),
-            Some("the registry cannot be reached from the subnet")
+            Some("the subnet has no way to the registry")
         );
         assert_eq!(
             why(&format!(

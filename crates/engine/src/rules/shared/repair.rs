@@ -1,11 +1,10 @@
-//! Who replaces a machine that is broken, and why nobody does.
+//! Who replaces a broken node: Karpenter, its node group, or you.
 
 use crate::api::{Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 
-/// Adds what Karpenter will do about a Node that stays as it is. A machine without NodeClaim is its node group's
-/// affair.
+/// Adds what Karpenter will do about a Node that stays as it is. A Node without NodeClaim belongs to its node group.
 ///
 /// Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/cloudprovider.go `RepairPolicies`; core
 /// pkg/controllers/node/health (v1.14.1).
@@ -14,7 +13,7 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
         return finding;
     }
     if let Some(blocked) = case.event("NodeRepairBlocked") {
-        let because = "Karpenter would replace the machine, and does not: with more than 20 % of a NodePool unhealthy it suspects something common to all";
+        let because = "Karpenter would replace the node, but does not: if more than 20 % of a NodePool are unhealthy, it suspects a common reason";
         return finding.with(Evidence::new(
             format!("Event/{}", blocked.metadata.name),
             "message",
@@ -27,7 +26,7 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
             karpenter.source.clone(),
             "FEATURE_GATES",
             "NodeRepair=false",
-            "Karpenter never replaces a Node for being unhealthy; somebody has to delete its NodeClaim",
+            "Karpenter never replaces a Node for being unhealthy, so you have to delete its NodeClaim",
         )),
         Some((karpenter, true)) => finding.with(Evidence::new(
             karpenter.source.clone(),
@@ -39,12 +38,12 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
     }
 }
 
-/// The step that replaces the machine; a machine without NodeClaim is its node group's to replace.
+/// The step that replaces the node. Without a NodeClaim its node group replaces it.
 pub(crate) fn or_replace(case: &Case, finding: Finding) -> Finding {
     match case.claim {
         Some(claim) => finding.step(
             Risk::Destructive,
-            "Replace the machine; its pods are drained first",
+            "Replace the node. Karpenter drains its pods first",
             Some(format!("kubectl delete nodeclaim {}", claim.name())),
         ),
         None => finding,

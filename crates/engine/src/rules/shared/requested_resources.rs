@@ -1,4 +1,4 @@
-//! What a machine was bought for, and whether its Node offers it.
+//! The resources that a machine was launched for, and whether its Node offers them.
 
 use crate::objects::{Node, NodeClaim};
 
@@ -7,7 +7,7 @@ pub(crate) fn is_zero(quantity: &str) -> bool {
     !quantity.bytes().any(|b| (b'1'..=b'9').contains(&b))
 }
 
-/// What the claim asks for and the Node does not offer. Karpenter names one of them at random.
+/// The resources that the NodeClaim requests and the Node does not offer. Karpenter names one of them at random.
 /// Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
 pub(crate) fn missing<'c>(claim: &'c NodeClaim, node: &Node) -> Vec<&'c str> {
     let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !is_zero(q));

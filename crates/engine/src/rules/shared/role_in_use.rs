@@ -1,4 +1,4 @@
-//! What shows that a node role is let in, by whatever way.
+//! The objects that show that a node role is authorized, whether by aws-auth or by an access entry.
 
 use crate::case::Case;
 use crate::case::finding::Opinion;
@@ -11,7 +11,7 @@ use crate::upstream::karpenter::CLASS_HASH;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 
-/// What shows that the node role is let in, by whatever way.
+/// The proof that the node role is authorized, whether by aws-auth or by an access entry.
 pub(crate) fn is_let_in(case: &Case) -> Option<LetIn> {
     works(case, &running(case, node_role::identity(case.class()?)?))
 }
@@ -28,13 +28,13 @@ impl LetIn {
         Self { seen: seen.into(), proof }
     }
 
-    /// Whatever keeps a role out is not it.
+    /// Rules out the causes that would reject a role.
     pub(crate) fn excludes(self, role: &str) -> Opinion {
-        Opinion::ruled_out(self.seen, format!("the node role {role} is let in: {}", self.proof))
+        Opinion::ruled_out(self.seen, format!("the node role {role} is authorized: {}", self.proof))
     }
 }
 
-/// What the cluster shows of a role.
+/// The objects that show a role's state.
 pub(crate) struct Running {
     /// A machine has it and its Node is Ready.
     pub any: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn running(case: &Case, role: &str) -> Arc<Running> {
-    static RUNNING: Memo<Running> = Memo::new("what the cluster shows of a role");
+    static RUNNING: Memo<Running> = Memo::new("the objects that show a role's state");
     case.cluster.once(&RUNNING, role, || {
         let unchanged = ready_claims(case, role).find(|(.., unchanged)| *unchanged);
         let approved = case.cluster.csrs().filter(|c| c.role_name() == Some(role) && c.is_approved());
@@ -82,7 +82,7 @@ fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w No
     })
 }
 
-/// What shows that kubelets with this role get in, by aws-auth or by an access entry.
+/// The proof that kubelets with this role are authorized, by aws-auth or by an access entry.
 pub(crate) fn works(case: &Case, running: &Running) -> Option<LetIn> {
     // A removed mapping also ends running kubelets within minutes, so a Ready Node of the role speaks for now.
     if let Some(unchanged) = &running.unchanged {

@@ -1,4 +1,4 @@
-//! Names that somebody meant otherwise.
+//! Names that are probably misspelt.
 
 /// One letter is missing, too many, another or of the other case, or two have changed places.
 pub(crate) fn is_slip(value: &str, name: &str) -> bool {

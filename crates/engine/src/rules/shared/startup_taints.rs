@@ -1,4 +1,4 @@
-//! Startup taints that are left, and why whoever removes them has not.
+//! Startup taints that are left, and why their owner has not removed them.
 
 use crate::api::{Blame, Link};
 use crate::case::Case;
@@ -15,7 +15,7 @@ use readers::userdata::Family;
 
 /// The startup taint that keeps the Node from being initialized, and all that are left.
 ///
-/// Where several are left, an agent may only wait for another's taint to go: the first that waits for none is the one
+/// If several are left, an agent may only wait for another's taint. The first whose agent waits for no other is the one
 /// to explain.
 pub(crate) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)> {
     let (node, claim) = (case.node?, case.claim?);
@@ -42,7 +42,7 @@ pub(crate) fn pod_of<'c>(case: &Case<'c>, owner: &startup_taint::TaintOwner) -> 
     case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d)))
 }
 
-/// Why the owner has not removed its taint from the Node: a clause, and what stands behind it.
+/// Why the owner has not removed its taint from the Node: a clause, and the reason behind it.
 pub(crate) fn explain(
     case: &Case,
     node: &Node,
@@ -84,7 +84,7 @@ pub(crate) fn explain(
     match installed.or_else(refused_set) {
         Some(set) => without_pod(case, node, set),
         None if case.cluster.missing(Input::DaemonSets).is_some() => {
-            Obstacle { proof: Proof::None, ..open("whether it runs on the Node could not be read", of_node()) }
+            Obstacle { proof: Proof::None, ..open("nodewhy could not read whether it runs on the Node", of_node()) }
         }
         None => {
             let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
@@ -93,7 +93,7 @@ pub(crate) fn explain(
     }
 }
 
-/// Whoever removes the taint runs, and is not told to.
+/// The component that removes the taint runs, but this function of it is off.
 fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstacle> {
     let (deployment, switch) = (owner.remover_deployment()?, owner.switch()?);
     let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
@@ -110,7 +110,7 @@ fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstac
     let pod = pods().next()?;
     let name = pod.metadata.name.rsplitn(3, '-').last()?;
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let why = format!("has not, for Deployment {name} runs without {switch}=true");
+    let why = format!("has not, because Deployment {name} runs without {switch}=true");
     let blame =
         Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env");
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it runs without {switch}=true"));
@@ -118,7 +118,7 @@ fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstac
     Some(Obstacle::new(Proof::Open, why, blame, link).fix(owner.ready.map_or(owner.fix, |(fix, _)| fix)))
 }
 
-/// Karpenter merges the startup taints into the Node at registration unless this label tells it not to.
+/// Karpenter merges the startup taints into the Node at registration, unless this label forbids it.
 /// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125, aws#8029.
 pub(crate) fn restored_by_karpenter(case: &Case, node: &Node) -> bool {
     let synced = node.metadata.label(DO_NOT_SYNC_TAINTS_LABEL) != Some("true");
@@ -126,8 +126,8 @@ pub(crate) fn restored_by_karpenter(case: &Case, node: &Node) -> bool {
     synced && (old || case.class().is_some_and(|class| class.family() == Some(Family::Custom)))
 }
 
-/// Whether several machines of the NodePool have kept the taint, none has lost it, and nobody wrote the list after
-/// registration: whoever puts a taint back does so by a race, and not always.
+/// Whether several machines of the NodePool have kept the taint, none has lost it, and nothing wrote the list after
+/// registration. A component that re-adds a taint does so in a race, and not always.
 pub(crate) fn on_every_machine(case: &Case, node: &Node, taint: &Taint) -> bool {
     let of_registration = |manager: &str| manager.contains("kubelet") || manager.contains("karpenter");
     let written = last_taint_writer(node).is_some_and(|writer| !of_registration(&writer.manager));
@@ -143,9 +143,9 @@ pub(crate) fn on_every_machine(case: &Case, node: &Node, taint: &Taint) -> bool 
     kept.len() > 1 && lost.is_empty()
 }
 
-/// The driver is Ready, and of a version that waits in vain before it removes its taint: for the limit of volumes in its
-/// CSINode, which the kubelet writes only where a driver reports one. This one does if it is told to
-/// (--volume-attach-limit-opt-in).
+/// The driver is Ready, but its version waits for something that never comes before it removes its taint: the limit of
+/// volumes in its CSINode. The kubelet writes that only if a driver reports one. This driver does so only with
+/// --volume-attach-limit-opt-in.
 /// Sources: aws-efs-csi-driver v3.5.0 pkg/driver/node.go `checkDriverRegistration`, `getVolumeAttachLimit` (#1939, #1966);
 /// kubernetes v1.36.3 pkg/volume/csi/nodeinfomanager/nodeinfomanager.go `installDriverToCSINode`.
 fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
@@ -158,7 +158,7 @@ fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) ->
         return None;
     }
     let why = format!(
-        "version {version} of it waits in pod {}, which is Ready, for a limit of volumes in the Node's CSINode, which the kubelet writes only for drivers that report one",
+        "version {version} of it waits in pod {}, which is Ready, for a limit of volumes in the Node's CSINode. The kubelet writes that only for drivers that report one",
         pod.metadata.name
     );
     let set = pod.daemon_set()?;
@@ -167,22 +167,22 @@ fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) ->
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is Ready, of {image}"));
     Some(
         Obstacle::new(Proof::Open, why, blame, link)
-            .fix(format!("Use another version of the driver: 3.4 does not wait, nor does one with kubernetes-sigs/aws-efs-csi-driver#1966 mended. Until then take {} out of startupTaints of the NodePool, and off the Nodes that have it.", taint.key))
+            .fix(format!("Use another version of the driver: 3.4 does not wait, nor does one with the fix of kubernetes-sigs/aws-efs-csi-driver#1966. Until then remove {} from startupTaints of the NodePool, and from the Nodes that have it, which disrupts no pod.", taint.key))
             .ask(
-                "Has the driver no limit (allocatable) in the Node's CSINode?",
+                "Does the driver have no limit (allocatable) in the Node's CSINode?",
                 format!("kubectl get csinode {} -o yaml", node.name()),
             ),
     )
 }
 
-/// Since which version a driver removes its taint, by the key and a part of its image.
+/// The version since which a driver removes its taint, by the key and a part of its image.
 /// Sources: aws-ebs-csi-driver CHANGELOG.md v1.19.0 (#1588); kubernetes-sigs/aws-efs-csi-driver#1238.
 const REMOVED_SINCE: [(&str, &str, Version); 2] = [
     ("ebs.csi.aws.com/agent-not-ready", "aws-ebs-csi-driver", Version(1, 19, 0)),
     ("efs.csi.aws.com/agent-not-ready", "aws-efs-csi-driver", Version(1, 7, 2)),
 ];
 
-/// The driver is of a version that knows nothing of its taint.
+/// The driver's version does not know its taint.
 fn too_old(taint: &Taint, pod: &Pod) -> Option<Obstacle> {
     let (_, part, since) = REMOVED_SINCE.iter().find(|(key, ..)| **key == *taint.key)?;
     let image = pod.spec.containers.iter().map(|c| &*c.image).find(|image| image.contains(part))?;
@@ -193,7 +193,7 @@ fn too_old(taint: &Taint, pod: &Pod) -> Option<Obstacle> {
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is of {image}"));
     let why = format!("version {version} of it does not remove the taint, which came with {since}");
     Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
-        "Upgrade DaemonSet {set} to {since} or later, with its chart or add-on (its ServiceAccount needs the right to patch Nodes); until then take {} out of startupTaints of the NodePool, and off the Nodes that have it.",
+        "Upgrade DaemonSet {set} to {since} or later, with its chart or add-on (its ServiceAccount needs the permission to patch Nodes). Until then remove {} from startupTaints of the NodePool, and from the Nodes that have it, which disrupts no pod.",
         taint.key
     )))
 }
@@ -206,8 +206,8 @@ pub(crate) fn never_removes(case: &Case, node: &Node, taint: &Taint, pod: &Pod) 
         .or_else(|| lacks_right(case, node, taint, pod))
 }
 
-/// The driver's log says that it may not do what removing the taint takes. What its ServiceAccount may do is the same on
-/// every Node.
+/// The driver's log says that it lacks a permission for removing the taint. Its ServiceAccount has the same permissions
+/// on every Node.
 fn refused_removal(case: &Case, pod: &Pod) -> Option<Obstacle> {
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
     let account = pod.spec.service_account_name.as_str();
@@ -223,15 +223,15 @@ fn refused_removal(case: &Case, pod: &Pod) -> Option<Obstacle> {
     let what = told.last.text.split_once(&who).map_or("", |(_, what)| what);
     let what = what.split_once("cannot ").map_or("do that", |(_, what)| what);
     let what = what.replace(['\\', '"'], "");
-    let why = format!("has not, for ServiceAccount {account} of its pods cannot {}", what.trim());
+    let why = format!("has not, because ServiceAccount {account} of its pods cannot {}", what.trim());
     let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
-    let link = Link::new(format!("Pod/{name}"), format!("it is Ready, and its ServiceAccount cannot {}", what.trim()));
+    let link = Link::new(format!("Pod/{name}"), format!("it is Ready, but its ServiceAccount cannot {}", what.trim()));
     Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
-        "Give ServiceAccount {account} the whole ClusterRole of the driver's chart of this version: removing the taint takes get csinodes and get, patch nodes."
+        "Give ServiceAccount {account} the whole ClusterRole of the driver's chart of this version. To remove the taint it needs get csinodes and get, patch nodes. This disrupts nothing."
     )))
 }
 
-/// The driver is Ready, and takes its taint from no machine: it reads its CSINode first, and then patches the Node.
+/// The driver is Ready, but removes its taint from no machine: it reads its CSINode first, and then patches the Node.
 /// Source: aws-ebs-csi-driver v1.40.0 pkg/driver/node.go `removeNotReadyTaint`, charts/aws-ebs-csi-driver/templates/
 /// clusterrole-csi-node.yaml.
 fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
@@ -250,10 +250,10 @@ fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obs
         "has not on any machine of the NodePool, although its pods are Ready: ServiceAccount {account} may lack the permission (get csinodes, patch nodes)"
     );
     let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
-    let link = Link::new(format!("Pod/{name}"), "it is Ready, and the taint is on each machine that started with it");
+    let link = Link::new(format!("Pod/{name}"), "it is Ready, but the taint is on each machine that started with it");
     Some(
         Obstacle::new(Proof::Open, why, blame, link)
-            .fix(format!("Bind ServiceAccount {account} to the whole ClusterRole of the driver's chart: removing the taint takes get csinodes and get, patch nodes."))
+            .fix(format!("Bind ServiceAccount {account} to the whole ClusterRole of the driver's chart. To remove the taint it needs get csinodes and get, patch nodes. This disrupts nothing."))
             .ask(
                 "May the driver read CSINodes and patch Nodes?",
                 format!("kubectl auth can-i get csinodes --as={who}; kubectl auth can-i patch nodes --as={who}"),
@@ -261,11 +261,11 @@ fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obs
     )
 }
 
-/// Where the agent is well, whoever removes its taint is the one to look at.
+/// If the agent is healthy, the component that removes its taint may be at fault.
 pub(crate) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::TaintOwner) -> Finding {
     let well = pod_of(case, owner).is_some_and(Pod::is_ready) && switched_off(case, owner).is_none();
     let (Some((fix, command)), Some(node), true) = (owner.ready, case.node, well) else { return finding };
     let remover = owner.remover.unwrap_or(owner.name);
     naming_last_taint_writer(finding.fix(fix), node)
-        .unknown(format!("Does {remover} run, and what does it say of this Node?"), command)
+        .unknown(format!("Does {remover} run, and what does it log about this Node?"), command)
 }

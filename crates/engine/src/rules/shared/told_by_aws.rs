@@ -1,4 +1,4 @@
-//! What only AWS knows: evidence where it was asked and answered, else the question, with why there is no answer.
+//! Facts that only AWS knows: evidence if AWS answered, otherwise the question and why there is no answer.
 
 use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text, Witness};
 use crate::case::finding::Finding;
@@ -18,8 +18,7 @@ impl Evidence {
     }
 }
 
-/// Adds what AWS told to the evidence. Where it told nothing that settles the question, the question stays, and says
-/// why.
+/// Adds AWS's answer to the evidence. If no answer settles the question, the question stays and says why.
 pub(crate) fn or_ask<T>(
     mut finding: Finding,
     told: Told<'_, T>,
@@ -35,7 +34,7 @@ pub(crate) fn or_ask<T>(
             finding.ask_aws(format!("{question} ({refusal}.)"), command)
         }
         Told::Absent(_) => finding.ask_aws(
-            format!("{question} (AWS knows nothing of it, in the region and account that were asked.)"),
+            format!("{question} (AWS has no such object in the region and account that nodewhy asked.)"),
             command,
         ),
         Told::Is(fact, at) => match evidence(fact, at) {
@@ -45,7 +44,7 @@ pub(crate) fn or_ask<T>(
     }
 }
 
-/// Whether AWS could prove or mend a verdict: it is not Certain, or names itself a question that only AWS answers.
+/// Whether AWS could prove or correct a verdict: it is not Certain, or names a question that only AWS answers.
 pub fn leaves_open(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.source == Witness::Aws)
 }
@@ -56,7 +55,7 @@ pub fn concerns(verdict: &NodeDiagnosisStatus) -> bool {
     leaves_open(verdict) || is_told(verdict)
 }
 
-/// Whether a verdict holds what AWS told.
+/// Whether a verdict contains an answer of AWS.
 pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.evidence.iter().any(|evidence| evidence.source == Witness::Aws)
 }

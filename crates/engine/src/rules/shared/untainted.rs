@@ -1,5 +1,5 @@
-//! What the rules about missing taints ask first: does the Node lack taints that Karpenter relies on, and what does
-//! that lead to?
+//! The first questions of the rules about missing taints: does the Node lack taints that Karpenter relies on, and what
+//! is the effect?
 
 use crate::api::{Evidence, Stage};
 use crate::case::Case;
@@ -13,7 +13,7 @@ use readers::userdata::UserData;
 pub struct Untainted<'w> {
     pub claim: &'w NodeClaim,
     pub node: Option<&'w Node>,
-    /// Karpenter refuses the Node; else it is in service without `missing`.
+    /// Karpenter rejects the Node; otherwise it is in service without `missing`.
     pub refused: bool,
     pub missing: Vec<Taint>,
 }
@@ -34,11 +34,11 @@ pub fn ask<'w>(case: &Case<'w>) -> Result<Untainted<'w>, Opinion> {
 }
 
 impl Untainted<'_> {
-    /// The end of the sentence that says what is wrong with the user data.
+    /// The end of the sentence about the mistake in the user data.
     pub fn outcome(&self, case: &Case) -> String {
         let version = case.karpenter().map_or_else(String::new, |k| format!(" {}", k.version));
         if self.refused {
-            format!("so the Node registers without {UNREGISTERED_TAINT}, and Karpenter{version} refuses it")
+            format!("so the Node registers without {UNREGISTERED_TAINT}, and Karpenter{version} rejects it")
         } else {
             format!(
                 "so the Node is in service without {}, and workloads that the NodePool keeps off are scheduled there",
@@ -47,7 +47,7 @@ impl Untainted<'_> {
         }
     }
 
-    /// What the Node and the version show.
+    /// The facts that the Node and the version show.
     pub fn evidence(&self, case: &Case) -> Vec<Evidence> {
         let node = self.node.map(|node| {
             let because =
@@ -57,15 +57,15 @@ impl Untainted<'_> {
         let version = case.karpenter().map(|k| {
             let blocks = k.blocks_on_missing_taint(case.provider());
             let because = match (self.refused, blocks) {
-                (true, _) => "this version refuses Nodes without the taint; AWS provider 1.0.9, 1.1.4, 1.2.2, 1.3.0 and later only warn",
-                (false, _) => "this version registers the Node all the same, and since 1.5.0 does not add missing taints",
+                (true, _) => "this version rejects Nodes without the taint; AWS provider 1.0.9, 1.1.4, 1.2.2, 1.3.0 and later only warn",
+                (false, _) => "this version registers the Node nevertheless, and since 1.5.0 does not add missing taints",
             };
             Evidence::new("Deployment/karpenter", "spec.template.spec.containers[0].image", k.version.to_string(), because)
         });
         node.into_iter().chain(version).collect()
     }
 
-    /// Whether these taints, registered by the kubelet, would have spared the machine its fate.
+    /// Whether these taints, registered by the kubelet, would have prevented this.
     pub fn covered_by(&self, taints: &[readers::userdata::kubelet_flags::RegisteredTaint]) -> bool {
         let has = |key: &str, effect: &str| taints.iter().any(|t| t.key == key && t.effect == effect);
         if self.refused {

@@ -1,4 +1,4 @@
-//! Why a volume stays attached to a Node that is drained: who has to let go of it, and how far that came.
+//! Why a volume stays attached to a drained Node: the component that must release it, and its progress.
 
 use crate::api::{Blame, Evidence, Link, Risk};
 use crate::case::finding::Finding;
@@ -8,11 +8,11 @@ use crate::rules::shared::agent_chain::{self, Obstacle, Proof};
 use crate::upstream::csi::{is_registrar, node_part};
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A detachment takes seconds, and the attacher tries a failed one again within five minutes.
+/// A detachment takes seconds, and the attacher retries a failed one within five minutes.
 /// Source: kubernetes-csi/external-attacher README.md (037abaa), `--retry-interval-max`.
 const ANSWERS_WITHIN: TimeDelta = TimeDelta::minutes(10);
 
-/// The VolumeAttachment that holds a Node: the one that was named, else the one that got the furthest.
+/// The VolumeAttachment that holds a Node: the named one, otherwise the one with the most progress.
 ///
 /// Karpenter waits for those of PersistentVolumes only.
 /// Source: core pkg/controllers/node/termination/controller.go `filterVolumeAttachments` (v1.0.5, v1.14.1).
@@ -36,7 +36,7 @@ pub(crate) struct Held {
 enum Remedy {
     /// At the driver's controller, wherever it runs.
     Controller { fix: String, gone: bool },
-    /// At the driver's part on the Node.
+    /// At the driver's pod on the Node.
     OnNode(Box<Obstacle>),
 }
 
@@ -49,7 +49,7 @@ impl Held {
             Remedy::OnNode(obstacle) => obstacle.explain(finding, symptom),
             Remedy::Controller { fix, gone } => {
                 let finding = finding.blaming(blame(attachment)).fix(fix);
-                let step = "Take the attacher's finalizer off, where the driver is gone for good and no process of the Node uses the volume";
+                let step = "Remove the attacher's finalizer, if the driver is gone for good and no process of the node uses the volume";
                 let finding = if gone {
                     let patch = r#"{"metadata":{"finalizers":null}}"#;
                     let command = format!("kubectl patch volumeattachment {name} --type=merge -p '{patch}'");
@@ -58,7 +58,7 @@ impl Held {
                     finding
                 };
                 finding.unknown(
-                    format!("Does the controller of {} run, and what does its attacher say?", attachment.spec.attacher),
+                    format!("Does the controller of {} run, and what does its attacher log?", attachment.spec.attacher),
                     "kubectl get pods -A -o wide | grep -i csi",
                 )
             }
@@ -70,14 +70,15 @@ pub(crate) fn blame(attachment: &VolumeAttachment) -> Blame {
     Blame::object("storage.k8s.io/v1", "VolumeAttachment", &attachment.metadata.name)
 }
 
-/// Until when it may go by itself, where it has only just been asked to.
+/// The time until which it may go by itself, if the request is new.
 pub(crate) fn goes_until(case: &Case, attachment: &VolumeAttachment) -> Option<DateTime<Utc>> {
     let until = attachment.metadata.deletion_timestamp?.checked_add_signed(ANSWERS_WITHIN)?;
     (until > case.now && attachment.status.detach_error.is_none()).then_some(until)
 }
 
-/// What is known of that. Three take part: the kubelet and the driver's pod on the Node unmount, the attach-detach
-/// controller then deletes the VolumeAttachment, and the attacher beside the driver's controller takes its finalizer off.
+/// The known part of the detachment. Three components take part: the kubelet and the driver's pod on the Node unmount,
+/// the attach-detach controller then deletes the VolumeAttachment, and the attacher beside the driver's controller
+/// removes its finalizer.
 /// Sources: kubernetes v1.36.3 pkg/volume/csi/csi_attacher.go `Detach`; kubernetes-csi/external-attacher
 /// pkg/controller/csi_handler.go `syncDetach` (0f546a9), pkg/controller/util.go `GetFinalizerName`, `markAsDetached`
 /// (2180e1b).
@@ -89,14 +90,19 @@ pub(crate) fn why(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Op
         let denied = ["UnauthorizedOperation", "AccessDenied", "not authorized"].iter().any(|word| said.contains(word));
         let fix = if denied {
             format!(
-                "Give the role of the controller of {driver} the right that the error names; for EBS the policy AmazonEBSCSIDriverPolicy has it."
+                "Give the role of the controller of {driver} the permission that the error names; for EBS the policy AmazonEBSCSIDriverPolicy has it. This disrupts nothing."
             )
         } else {
-            format!("Remove what the controller of {driver} complains of; it tries again by itself.")
+            format!("Fix the error that the controller of {driver} reports. It retries by itself.")
         };
         return Some(Held {
             why: format!("{driver} fails to detach it: {said}"),
-            evidence: Evidence::new(object, "status.detachError.message", said, "what the driver's controller says"),
+            evidence: Evidence::new(
+                object,
+                "status.detachError.message",
+                said,
+                "the message of the driver's controller",
+            ),
             remedy: Remedy::Controller { fix, gone: false },
         });
     }
@@ -106,7 +112,7 @@ pub(crate) fn why(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Op
     }
 }
 
-/// Its deletion was asked for, and the attacher says nothing.
+/// Its deletion was requested, but the attacher does not answer.
 fn unanswered(case: &Case, attachment: &VolumeAttachment, at: DateTime<Utc>) -> Held {
     let (name, driver) = (&*attachment.metadata.name, attachment.spec.attacher.as_str());
     let at = timestamp(at);
@@ -114,26 +120,26 @@ fn unanswered(case: &Case, attachment: &VolumeAttachment, at: DateTime<Utc>) -> 
     let and = if gone { ", and no DaemonSet of that driver is left in the cluster" } else { "" };
     let fix = if gone {
         format!(
-            "Install the driver {driver} again until its Nodes are gone, or take its finalizer off: EC2 detaches the volumes of an instance that it terminates."
+            "Install the driver {driver} again until its nodes are gone. Or remove its finalizer: EC2 detaches the volumes of an instance that it terminates."
         )
     } else {
         format!(
-            "Get the controller of {driver} running: its pods wait for a Node, crash, or do not reach the API server or AWS."
+            "Get the controller of {driver} running: its pods wait for a node, crash, or do not reach the API server or AWS."
         )
     };
     Held {
-        why: format!("its deletion was asked for at {at}, and the attacher of {driver} has not answered{and}"),
+        why: format!("its deletion was requested at {at}, but the attacher of {driver} has not answered{and}"),
         evidence: Evidence::new(
             format!("VolumeAttachment/{name}"),
             "metadata.finalizers",
             attachment.metadata.finalizers.join(", "),
-            "only the attacher beside the driver's controller takes it off, or writes why it cannot",
+            "only the attacher beside the driver's controller removes it, or writes why it cannot",
         ),
         remedy: Remedy::Controller { fix, gone },
     }
 }
 
-/// Nobody has asked for its deletion: the volume is taken as in use on the Node.
+/// No component has requested its deletion: the volume counts as in use on the Node.
 fn not_asked_for(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Option<Held> {
     let (name, driver) = (&*attachment.metadata.name, attachment.spec.attacher.as_str());
     let set = node_part(case.cluster.daemon_sets(), driver)?;
@@ -151,20 +157,20 @@ fn not_asked_for(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Opt
     }
     Some(Held {
         why: format!(
-            "the driver's part on the Node, which unmounts, does not work: {}",
+            "the driver's pod on the Node, which unmounts, does not work: {}",
             behind.why.trim_end_matches('.')
         ),
         evidence: Evidence::new(
             format!("VolumeAttachment/{name}"),
             "metadata.deletionTimestamp",
             "absent",
-            "its deletion is asked for when the Node has unmounted the volume",
+            "a component requests its deletion only after the Node has unmounted the volume",
         ),
         remedy: Remedy::OnNode(Box::new(behind)),
     })
 }
 
-/// An error of AWS without what is another with every try.
+/// An error of AWS without the parts that differ with every try.
 fn told(message: &str) -> String {
     let said = message.split_once("api error ").map_or(message, |(_, said)| said);
     let said = said.split(" Encoded authorization").next().unwrap_or(said);
@@ -180,7 +186,7 @@ fn is_uninstalled(case: &Case, driver: &str) -> bool {
     sets().any(system) && !sets().any(stranger) && node_part(sets(), driver).is_none()
 }
 
-/// The node parts that are surely somebody else's than `node_part` says.
+/// The DaemonSets that certainly belong to another driver than `node_part` says.
 /// Source: charts of aws-ebs-csi-driver, aws-efs-csi-driver, aws-fsx-csi-driver, aws-fsx-openzfs-csi-driver and
 /// aws-mountpoint-s3-csi-driver, templates/node.yaml.
 const NODE_PARTS_OF_EKS: [&str; 5] =

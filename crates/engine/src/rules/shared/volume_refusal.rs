@@ -1,9 +1,9 @@
-//! What EC2 refuses of a volume that a node class describes.
+//! The parts of a node class's volume that EC2 refuses.
 
 use crate::objects::{BlockDevice, Ebs, NodeClass};
 use readers::userdata::Family;
 
-/// What EC2 asks of a type of volume.
+/// EC2's limits for a volume type.
 // Amazon EBS user guide, "Amazon EBS volume types"; Amazon EC2 API Reference, EbsBlockDevice. Upper bounds are left out:
 // they differ by instance type, and have risen.
 struct Type {
@@ -12,7 +12,7 @@ struct Type {
     least_iops: u64,
     /// `None` where iops cannot be set.
     iops_a_gib: Option<u64>,
-    /// What every volume may have, however small.
+    /// The minimum that every volume may have, however small.
     free_iops: u64,
     boots: bool,
 }
@@ -31,7 +31,7 @@ const TYPES: &[Type] = &[
 const GP3_THROUGHPUT: u64 = 125;
 const GP3_IOPS_A_MIB: u64 = 4;
 
-/// What of a volume is refused.
+/// The refused part of a volume.
 pub(crate) struct VolumeRefusal {
     /// Below `ebs`.
     pub field: &'static str,

@@ -1,4 +1,4 @@
-//! What makes a pod: what is to be changed where all pods like it should differ.
+//! The owner of a pod, where you make a change for all pods like it.
 
 use crate::api::Blame;
 use crate::objects::Pod;
@@ -10,7 +10,7 @@ pub(crate) struct PodWorkload<'p> {
 }
 
 impl<'p> PodWorkload<'p> {
-    /// Of the pod of this name; the pod itself where it was not read.
+    /// The owner of the pod with this name; the pod itself if nodewhy did not read it.
     pub(crate) fn of(pod: Option<&'p Pod>, namespace: &'p str, name: &'p str) -> Self {
         let (kind, name) = pod.map_or(("Pod", name), Pod::workload);
         Self { kind, name, namespace }
@@ -21,7 +21,7 @@ impl<'p> PodWorkload<'p> {
         format!("{} {}", self.kind, self.name)
     }
 
-    /// Where what its pods ask for is written.
+    /// The field with the requests of its pods.
     pub(crate) fn spec(&self) -> &'static str {
         if self.kind == "Pod" { "spec" } else { "spec.template.spec" }
     }

@@ -1,4 +1,4 @@
-//! Karpenter calls the Node usable, and a taint of some agent keeps it empty.
+//! Karpenter calls the Node usable, but an agent's taint keeps it empty.
 
 use crate::api::{Blame, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -37,7 +37,7 @@ fn check(case: &Case) -> Opinion {
     let undeclared = if declared {
         ""
     } else {
-        "; the NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and makes more for the same pods"
+        ". The NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and launches more for the same pods"
     };
     let summary = format!(
         "Taint {taint} keeps pods off Node {name}: {remover} removes it, and {}{undeclared}.",
@@ -62,8 +62,8 @@ fn check(case: &Case) -> Opinion {
             .with(Evidence::new(
                 format!("NodePool/{pool}"),
                 field,
-                "not among them",
-                "Karpenter waits for declared startup taints only",
+                "absent",
+                "Karpenter only waits for declared startup taints",
             ))
             .step(
                 Risk::Mutating,
@@ -78,7 +78,7 @@ fn check(case: &Case) -> Opinion {
     finding
         .step(
             Risk::Mutating,
-            "Free this Node now: pods come although the agent may not be ready for them",
+            "Free this node now. Pods may start before the agent is ready for them",
             Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
         )
         .into()

@@ -13,7 +13,7 @@ use crate::upstream::{cloud_controller, eks};
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::Trouble;
 
-/// `remediate` makes such a Node usable, where somebody asks for that.
+/// `remediate` makes such a Node usable if you turn that on.
 pub const CAUSE: &str = "CloudControllerNeverInitialized";
 
 pub static RULE: Rule = Rule {
@@ -27,20 +27,20 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Any update of the Node makes the cloud controller try again, and the kubelet updates it at least every 5 minutes:
-/// beyond two of those it fails, it is not slow.
+/// Any update of the Node makes the cloud controller try again, and the kubelet updates it at least every 5 minutes.
+/// After two of those updates the controller is not slow but fails.
 /// Source: k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go; kubelet `nodeStatusReportFrequency`.
 const CERTAIN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
-/// Where its log says what it lacks.
-const FIX: &str = "Correct what the line names: let the role of the cloud controller (on EKS, that of the cluster) call EC2, or let --node-ip be an address of the instance; until then, removing the taint by hand makes the Node usable.";
+/// The fix if its log says what it lacks.
+const FIX: &str = "Correct what the line names: allow the cloud controller's role (on EKS, the cluster's role) to call EC2, or set --node-ip to an address of the instance. Until then, you can remove the taint by hand to make the node usable.";
 
-static INITIALIZATION: Memo<Initialization> = Memo::new("how the cloud controller fares with all Nodes");
+static INITIALIZATION: Memo<Initialization> = Memo::new("the cloud controller's progress with all Nodes");
 
-/// How the cloud controller fares with all Nodes.
+/// The cloud controller's progress with all Nodes.
 struct Initialization {
     wait: usize,
-    /// When the youngest Node was made that it is through with.
+    /// The creation time of the youngest Node that it has initialized.
     last_passed: Option<DateTime<Utc>>,
 }
 
@@ -75,7 +75,7 @@ fn check(case: &Case) -> Opinion {
     let scope = match others {
         0 => "",
         _ if initialization.last_passed <= Some(created) => {
-            " Other Nodes wait for it too, and none younger has passed: the controller itself is down."
+            " Other Nodes wait for it too, and it has initialized none that is younger: the controller itself is down."
         }
         _ => " Other Nodes wait for it too.",
     };
@@ -85,7 +85,7 @@ fn check(case: &Case) -> Opinion {
     let place = if on_eks { " (in the EKS control plane)" } else { "" };
     let why = told.map_or_else(String::new, |root| format!(" {}", root.quote()));
     let summary = format!(
-        "The cloud controller manager{place} never initialized Node {name}, so {taint} stays and nothing is scheduled there.{scope}{why}"
+        "The cloud controller manager{place} never initialized Node {name}, so {taint} stays and no pod is scheduled there.{scope}{why}"
     );
     let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance")
         .figures(format!("{others} other Nodes have it too")))
@@ -97,16 +97,16 @@ fn check(case: &Case) -> Opinion {
                 "the cloud controller sets these in the update that removes the taint; neither the kubelet nor Karpenter does",
             )
         } else {
-            let because = "the cloud controller would set them in the update that removes the taint, but these come from elsewhere: managedFields name another writer, or NodeClaim or userData bring them";
+            let because = "the cloud controller would set them in the update that removes the taint, but these have another source: managedFields name another writer, or NodeClaim or userData set them";
             Evidence::new(&object, "metadata.labels", labelled.join(", "), because)
         })
         .with_all(told.map(|root| root.evidence()))
-        .with(Evidence::new(&object, "status.addresses", addresses(node), "InternalDNS would be the cloud controller's; the kubelet writes InternalIP and Hostname"))
+        .with(Evidence::new(&object, "status.addresses", addresses(node), "the cloud controller would add InternalDNS; the kubelet writes InternalIP and Hostname"))
         .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-        .fix(if told.is_some() { FIX } else { "Find out why the cloud controller cannot process the instance; until then, removing the taint by hand makes the Node usable." })
-        .step(Risk::Inspect, "Read the cloud controller's log; on EKS it is where control plane logging puts it, once that is on", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
+        .fix(if told.is_some() { FIX } else { "Find out why the cloud controller cannot process the instance. Until then, you can remove the taint by hand to make the node usable." })
+        .step(Risk::Inspect, "Read the cloud controller's log. On EKS turn on control plane logging first", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
         .step(Risk::Mutating, "Workaround: remove the taint once providerID, zone and instance type are on the Node", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")))
-        .step(Risk::Inspect, "On EKS open a case with AWS: the controller runs in the managed control plane", None)
+        .step(Risk::Inspect, "On EKS open a support case with AWS, because the controller runs in the managed control plane", None)
         .ask_aws("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)?", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
     finding.into()
 }

@@ -1,5 +1,5 @@
-//! A controller cordoned the Node for an interruption that did not come, a reboot, a removal or a new driver, and left it
-//! so.
+//! A controller cordoned the Node for an interruption that did not come, a reboot, a removal or a new driver, and left
+//! the cordon.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -13,7 +13,7 @@ use crate::upstream::termination_handler;
 
 pub static RULE: Rule = Rule {
     cause: "CordonRemains",
-    summary: "A controller (aws-node-termination-handler, kured, cluster-autoscaler, the GPU operator) cordoned the Node, and does not uncordon it",
+    summary: "A controller (aws-node-termination-handler, kured, cluster-autoscaler, the GPU operator) cordoned the Node but does not uncordon it",
     stages: &[Stage::Ready],
     reads: &[Input::DaemonSets, Input::Pods],
     lint: false,
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     finding(case, node, &cordon, &left).into()
 }
 
-/// Why a cordon is there yet.
+/// Why a cordon still exists.
 struct Left {
     who: &'static str,
     why: &'static str,
@@ -52,23 +52,23 @@ fn left(by: Cordoner) -> Left {
     match by {
         Cordoner::Kured => Left {
             who: "kured",
-            why: "has not uncordoned it: its drain does not end, the reboot did not come, or it lost the lock that tells it whose cordon this is",
-            because: "kured uncordons a Node after the reboot, where it still holds the lock then",
-            fix: "See what kured says on the Node, and uncordon the Node where no reboot is under way.",
-            look: ("See what kured does", "kubectl logs -n kube-system -l app.kubernetes.io/name=kured --tail=-1"),
+            why: "has not uncordoned it: its drain does not end, the reboot did not come, or it lost the lock that shows whether the cordon is its own",
+            because: "kured uncordons a Node after the reboot only if it still holds the lock then",
+            fix: "See what kured logs on the node. Uncordon the node if no reboot is under way. Uncordoning disrupts no pod.",
+            look: ("See what kured logs", "kubectl logs -n kube-system -l app.kubernetes.io/name=kured --tail=-1"),
         },
         Cordoner::DriverUpgrade => Left {
             who: "the GPU operator",
-            why: "leaves it so, for the upgrade of its driver has failed",
-            because: "the operator tries no further: somebody has to look, and to start again",
-            fix: "See why the driver's pod or the drain failed on the Node, mend that, and have the operator try again by setting the label to upgrade-required.",
+            why: "leaves it cordoned because the upgrade of its driver has failed",
+            because: "the operator does not retry: you have to check and start the upgrade again",
+            fix: "Find out why the driver's pod or the drain failed on the node, and fix that. Then set the label to upgrade-required, so that the operator tries again. Its upgrade may drain the node.",
             look: ("See the pods of the operator", "kubectl get pods -A -o wide | grep nvidia"),
         },
         Cordoner::Autoscaler | Cordoner::TerminationHandler => Left {
             who: "cluster-autoscaler",
-            why: "has given up to remove it (its taint is gone), and did not uncordon it",
-            because: "versions that only take their taint off leave the cordon of --cordon-node-before-terminating",
-            fix: "Uncordon the Node, and upgrade cluster-autoscaler, or leave --cordon-node-before-terminating.",
+            why: "has given up its removal (its taint is gone), but did not uncordon it",
+            because: "versions that only remove their taint leave the cordon of --cordon-node-before-terminating",
+            fix: "Uncordon the node, which disrupts no pod. Then upgrade cluster-autoscaler, or remove its flag --cordon-node-before-terminating.",
             look: (
                 "See its version and flags",
                 "kubectl get deployments -A -o wide -l app.kubernetes.io/name=aws-cluster-autoscaler",
@@ -88,24 +88,28 @@ fn finding(case: &Case, node: &Node, cordon: &Cordon, left: &Left) -> Finding {
         .blaming(Blame::object("v1", "Node", name).field(cordon.field))
         .fix(*fix)
         .step(Risk::Inspect, look.0, Some(look.1.to_owned()))
-        .step(Risk::LowRisk, "Let pods come again", Some(format!("kubectl uncordon {name}")))
+        .step(
+            Risk::LowRisk,
+            "Uncordon the node, so that pods can run there again",
+            Some(format!("kubectl uncordon {name}")),
+        )
 }
 
 fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
     let handler = case.cluster.daemon_sets().find(|set| termination_handler::is_daemon_set(&set.metadata.name));
     let rebalance = handler.filter(|set| set.env("ENABLE_REBALANCE_MONITORING") == Some("true"));
-    let why = if rebalance.is_some() { " (it acts on mere rebalance recommendations)" } else { "" };
+    let why = if rebalance.is_some() { " (it acts on rebalance recommendations alone)" } else { "" };
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Node {name} is Ready and unschedulable: aws-node-termination-handler cordoned it for an interruption{why} that has not come since {}, and does not uncordon it.",
+            "Node {name} is Ready and unschedulable: aws-node-termination-handler cordoned it for an interruption{why} that has not come since {}, but does not uncordon it.",
             case.since()
         ),
         Evidence::new(
             format!("Node/{name}"),
             cordon.field,
             cordon.says,
-            "the handler cordons what is about to be interrupted, and leaves the rest to the end of the instance",
+            "the handler cordons a Node before its interruption, and expects the instance to end",
         ),
     );
     let finding = match handler {
@@ -125,10 +129,10 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
                         "ENABLE_REBALANCE_MONITORING=true",
                         "EC2 recommends to leave an instance long before it interrupts it, and often does not interrupt it",
                     ))
-                    .fix("Turn off rebalance monitoring of aws-node-termination-handler, or remove it where Karpenter handles interruptions, and uncordon the Node.")
+                    .fix("Turn off rebalance monitoring of aws-node-termination-handler, or remove the handler if Karpenter handles interruptions. Then uncordon the node. None of this disrupts pods.")
                     .step(
                         Risk::Mutating,
-                        "Turn off rebalance monitoring; keep it in the chart's values",
+                        "Turn off rebalance monitoring. Keep it off in the chart's values",
                         Some(format!(
                             "kubectl set env -n {namespace} daemonset/{} ENABLE_REBALANCE_MONITORING=false",
                             set.metadata.name
@@ -136,7 +140,7 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
                     )
             } else {
                 finding
-                    .fix("Uncordon the Node, and remove aws-node-termination-handler where Karpenter handles interruptions.")
+                    .fix("Uncordon the node, which disrupts no pod. Remove aws-node-termination-handler if Karpenter handles interruptions.")
                     .step(
                         Risk::Inspect,
                         "See what the handler reacts to",
@@ -144,11 +148,15 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
                     )
             }
         }
-        None => finding
-            .blaming(Blame::object("v1", "Node", name).field(cordon.field))
-            .fix("Uncordon the Node, and see what aws-node-termination-handler reacts to, where it runs."),
+        None => finding.blaming(Blame::object("v1", "Node", name).field(cordon.field)).fix(
+            "Uncordon the node, which disrupts no pod. If aws-node-termination-handler runs, check what it reacts to.",
+        ),
     };
-    let finding = finding.step(Risk::LowRisk, "Let pods come again", Some(format!("kubectl uncordon {name}")));
+    let finding = finding.step(
+        Risk::LowRisk,
+        "Uncordon the node, so that pods can run there again",
+        Some(format!("kubectl uncordon {name}")),
+    );
     match cordon.taint.as_deref().and_then(|taint| taint.split(['=', ':']).next()) {
         Some(key) => {
             finding.step(Risk::LowRisk, "Remove the handler's taint", Some(format!("kubectl taint node {name} {key}-")))

@@ -1,4 +1,4 @@
-//! The cloud controller did its work, and yet its taint is there: somebody put it back.
+//! The cloud controller did its work, but its taint is on the Node: another writer re-added it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,12 +10,12 @@ use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 
-/// `remediate` mends it, where somebody asks for that.
+/// `remediate` fixes it if you turn that on.
 pub const CAUSE: &str = "StaleCloudProviderTaint";
 
 pub static RULE: Rule = Rule {
     cause: CAUSE,
-    summary: "The cloud controller initialized the Node, and another writer put its uninitialized taint back",
+    summary: "The cloud controller initialized the Node, but another writer re-added its uninitialized taint",
     stages: &[Stage::Initialize],
     reads: &[Input::Events, Input::NodeClasses],
     lint: false,
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     let is_proven = cloud_controller::has_labelled(node);
     let has = if is_proven { "has" } else { "seems to have" };
     let summary = format!(
-        "Node {name} carries {taint} although the cloud controller {has} initialized it: another writer put the taint back{by}."
+        "Node {name} carries {taint} although the cloud controller {has} initialized it: another writer re-added the taint{by}."
     );
     let object = format!("Node/{name}");
     let finding = Finding::new(
@@ -54,10 +54,10 @@ fn check(case: &Case) -> Opinion {
     )
     .with_all(traces)
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-    .fix("Remove the stale taint, and find who put it back.")
+    .fix("Remove the stale taint, which disrupts no pod. Then find the component that re-added it.")
     .step(
         Risk::Inspect,
-        "See who wrote the labels and, last, the taint list",
+        "See which component wrote the labels and which last wrote the taint list",
         Some(format!("kubectl get node {name} --show-managed-fields -o yaml")),
     )
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));

@@ -1,4 +1,4 @@
-//! The agent has removed its startup taint, and another writer has put it back.
+//! The agent has removed its startup taint, but another writer has re-added it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -14,7 +14,7 @@ use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "StartupTaintPutBack",
-    summary: "A startup taint is on the Node again after its agent removed it: Karpenter or another agent restored it",
+    summary: "A startup taint is on the Node again after its agent removed it: Karpenter or another agent re-added it",
     stages: &[Stage::Initialize],
     reads: &[
         Input::Nodes,
@@ -26,7 +26,7 @@ pub static RULE: Rule = Rule {
         Input::Logs,
     ],
     lint: false,
-    versions: "Karpenter before 1.5.0, and all with amiFamily Custom; agents put theirs back under all",
+    versions: "Karpenter before 1.5.0, and all with amiFamily Custom; agents re-add theirs under all",
     page: include_str!("../../../pages/StartupTaintPutBack.md"),
     check,
 };
@@ -56,15 +56,17 @@ fn check(case: &Case) -> Opinion {
     let by_karpenter = restored_by_karpenter(case, node) && !began_after_registration(case, pod);
     let who = match (by_karpenter, old, writer) {
         (true, Some(karpenter), _) => {
-            format!("Karpenter {} put it back when it registered the Node", karpenter.version)
+            format!("Karpenter {} re-added it when it registered the Node", karpenter.version)
         }
         (true, None, _) => {
-            "Karpenter put it back when it registered the Node, as it does with amiFamily Custom".to_owned()
+            "Karpenter re-added it when it registered the Node, as it does with amiFamily Custom".to_owned()
         }
         (false, _, Some(writer)) => {
-            format!("somebody put it back; the taint list was last written by {}", writer.manager)
+            format!("another writer re-added it; the taint list was last written by {}", writer.manager)
         }
-        (false, _, None) => "its removal was refused and not tried again, or somebody put it back".to_owned(),
+        (false, _, None) => {
+            "the API server rejected its removal and the driver did not retry, or another writer re-added it".to_owned()
+        }
     };
     let finding = Finding::new(
         Confidence::Likely,
@@ -76,47 +78,52 @@ fn check(case: &Case) -> Opinion {
             format!("Pod/{}", pod.metadata.name),
             "status.conditions",
             ready.shown(),
-            "the driver removes its taint once, when it starts, and does not look again",
+            "the driver removes its taint once, when it starts, and does not check again",
         ),
     )
-    .with(Evidence::new(format!("Node/{name}"), "spec.taints", taint.to_string(), "the taint is there all the same"))
+    .with(Evidence::new(
+        format!("Node/{name}"),
+        "spec.taints",
+        taint.to_string(),
+        "the taint is on the Node although the driver runs",
+    ))
     .step(
         Risk::LowRisk,
-        "Free this Node now",
+        "Free this node now",
         Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
     );
     let finding = match (by_karpenter, old, custom, writer) {
         (true, Some(karpenter), ..) => finding
             .with(Evidence::new("Deployment/karpenter", "spec.template.spec.containers[0].image", karpenter.version.to_string(), "before 1.5.0 registration restores the startup taints that a fast agent has already removed"))
             .blaming(Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].image"))
-            .fix("Upgrade Karpenter to 1.5.0 or later; until then remove the taint by hand."),
+            .fix("Upgrade Karpenter to 1.5.0 or later. Until then remove the taint by hand, which disrupts no pod."),
         (true, None, Some(class), _) => finding
             .with(Evidence::new(format!("Node/{name}"), "metadata.labels", format!("no {DO_NOT_SYNC_TAINTS_LABEL}"), "Karpenter gives the kubelet this label with every amiFamily but Custom"))
             .blaming(Blame::class(class).field("spec.userData"))
-            .fix(format!("Register the kubelet with all taints of the NodePool and with the label {DO_NOT_SYNC_TAINTS_LABEL}=true; until then remove the taint by hand.")),
+            .fix(format!("Register the kubelet with all taints of the NodePool and with the label {DO_NOT_SYNC_TAINTS_LABEL}=true. Until then remove the taint by hand, which disrupts no pod.")),
         (_, _, _, Some(writer)) => finding
-            .with(Evidence::new(format!("Node/{name}"), "metadata.managedFields", format!("f:taints owned by {}", writer.manager), "the newest owner of the list wrote it last, whole, and perhaps from an old copy"))
+            .with(Evidence::new(format!("Node/{name}"), "metadata.managedFields", format!("f:taints owned by {}", writer.manager), "the newest owner of the list wrote all of it last, perhaps from an old copy"))
             .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-            .fix("Remove the taint; keep the drivers up to date, since older ones overwrite each other's removals."),
+            .fix("Remove the taint, which disrupts no pod. Keep the drivers up to date, because older ones overwrite each other's removals."),
         _ => finding
             .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-            .fix(format!("Remove the taint, or restart the driver's pod on the Node, which removes it anew; keep the driver up to date, since older ones of {} try once, and are refused where another writes the taints at that moment.", owner.name))
+            .fix(format!("Remove the taint, or restart the driver's pod on the node, which removes it again. Keep the driver up to date. Older ones of {} try once, and the API server rejects that if another component writes the taints at that moment.", owner.name))
             .step(
                 Risk::Inspect,
-                "See whether its removal was refused",
+                "See whether the API server rejected its removal",
                 Some(format!(
                     "kubectl logs -n {} {} --all-containers | grep -i taint",
                     pod.metadata.namespace.as_deref().unwrap_or_default(),
                     pod.metadata.name
                 )),
             )
-            .unknown("Who wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")),
+            .unknown("Which component wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")),
     };
     finding.into()
 }
 
-/// Karpenter writes the startup taints before it calls the Node registered, and not again: what a pod does that had not
-/// begun by then it does not undo.
+/// Karpenter writes the startup taints before it calls the Node registered, and not again. So it does not undo the work
+/// of a pod that started later.
 /// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `Reconcile` (v1.14.3).
 fn began_after_registration(case: &Case, pod: &Pod) -> bool {
     let registered = case.claim.and_then(|claim| claim.condition("Registered")).filter(|c| c.is_true());

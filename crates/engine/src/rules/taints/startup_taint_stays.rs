@@ -1,4 +1,4 @@
-//! A taint that the NodePool declares as a startup taint, and that nobody removes.
+//! A taint that the NodePool declares as a startup taint and that no component removes.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
     cause: "StartupTaintStays",
-    summary: "A startup taint is still on the Node, and whoever should remove it has not",
+    summary: "A startup taint is still on the Node: the component that should remove it has not done so",
     stages: &[Stage::Initialize],
     reads: &[
         Input::Nodes,
@@ -58,7 +58,7 @@ fn check(case: &Case) -> Opinion {
             object,
             "spec.taints",
             list,
-            "Karpenter never removes startup taints, it waits until somebody has",
+            "Karpenter never removes startup taints: it waits until another component does",
         ))
         .into()
 }
@@ -66,7 +66,7 @@ fn check(case: &Case) -> Opinion {
 fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Finding {
     let pool = claim.node_pool().unwrap_or("unknown");
     let summary = format!(
-        "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, and Karpenter waits for that without end.",
+        "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, and Karpenter waits for that without a time limit.",
         claim.status.node_name,
         case.since()
     );
@@ -86,32 +86,32 @@ fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Findin
             format!("NodePool/{pool}"),
             "spec.template.spec.startupTaints",
             taint.to_string(),
-            "a startup taint is a promise that some controller removes it; tolerating it is not enough",
+            "a startup taint promises that some controller removes it; a toleration is not enough",
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints"))
-    .fix("Declare the taint under taints instead of startupTaints, or install what removes it.")
+    .fix("Declare the taint under taints instead of startupTaints, or install the component that removes it. Changing the NodePool makes Karpenter replace its nodes as drifted.")
     .step(
         Risk::Mutating,
-        "Move the taint from startupTaints to taints, where a toleration is all that pods need",
+        "Move the taint from startupTaints to taints, if pods only need a toleration",
         Some(format!("kubectl edit nodepool {pool}")),
     )
     .step(
         Risk::Mutating,
-        "Free this Node now, where it is certain that the taint guards nothing",
+        "Free this node now, if you are certain that the taint guards nothing",
         Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)),
     )
 }
 
-/// Elsewhere it goes, and here an agent of the Node fails: controllers that mark Nodes as ready wait for the pods of
-/// all DaemonSets.
+/// On other nodes the taint goes, and here an agent of the Node fails. Controllers that mark Nodes as ready wait for
+/// the pods of all DaemonSets.
 fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
     let mut obstacle = of_pod(case, node, pod);
     // That the taint waits for this pod nobody says.
     obstacle.proof = Proof::Open;
     let name = node.name();
     let summary = format!(
-        "Startup taint {taint} has been on Node {name} since {}, and has gone from other machines of the pool: what removes it may wait for DaemonSet {}, whose {}.",
+        "Startup taint {taint} has been on Node {name} since {}, but other machines of the pool have lost it: the component that removes it may wait for DaemonSet {}, whose {}.",
         case.since(),
         pod.daemon_set().unwrap_or_default(),
         obstacle.why.trim_end_matches('.')
@@ -124,7 +124,7 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
     );
     let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
     obstacle.found(case, summary, evidence, symptom).unknown(
-        format!("Who removes {taint}, and what does it wait for?"),
+        format!("Which component removes {taint}, and what does it wait for?"),
         format!("kubectl get node {name} -o yaml --show-managed-fields"),
     )
 }
@@ -134,7 +134,7 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     let remover = owner.remover.unwrap_or(owner.name);
     let node = node.name();
     let summary = format!(
-        "Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {}.",
+        "Startup taint {taint} has been on Node {node} since {}: {remover} removes it, but {}.",
         case.since(),
         obstacle.why.trim_end_matches('.')
     );
@@ -163,11 +163,11 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
         return finding
             .step(
                 Risk::Inspect,
-                "See the rules and the conditions they ask for",
+                "See the rules and the conditions that they require",
                 Some("kubectl get nodereadinessrules -o yaml".to_owned()),
             )
             .unknown(
-                "Which condition does the rule of this taint ask for, and who reports it?",
+                "Which condition does the rule of this taint require, and which component reports it?",
                 "kubectl get nodereadinessrules -o yaml".to_owned(),
             );
     }
@@ -179,7 +179,7 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     let finding = match case.class() {
         Some(class) if metadata_out_of_reach(case, owner) => finding.unknown(
             format!(
-                "Does the pod insist on the instance's metadata? {} {} keeps it at the instance (httpPutResponseHopLimit 1).",
+                "Does the pod need the instance's metadata? {} {} keeps it at the instance (httpPutResponseHopLimit 1).",
                 class.kind,
                 class.name()
             ),
@@ -198,7 +198,7 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     }
 }
 
-/// The agent's pod fails, and could not reach the instance's metadata if it wanted to: answers die at the first hop.
+/// The agent's pod fails, and cannot reach the instance's metadata: answers die at the first hop.
 fn metadata_out_of_reach(case: &Case, owner: &startup_taint::TaintOwner) -> bool {
     let limited = case.class().is_some_and(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1));
     limited && pod_of(case, owner).is_some_and(|p| !p.spec.host_network && p.trouble().is_some())

@@ -1,4 +1,4 @@
-//! A taint that somebody set for a while, to remove, replace or spare the Node, is still on it.
+//! A temporary taint, set to remove, replace or spare the Node, is still on it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -15,7 +15,7 @@ use crate::upstream::karpenter::{DISRUPTED_TAINTS, Karpenter, Version};
 
 pub static RULE: Rule = Rule {
     cause: "TaintLeftBehind",
-    summary: "A taint that was set to remove, replace or spare the Node is still there, and nobody takes it off",
+    summary: "A taint that was set to remove, replace or spare the Node is still there, and no component removes it",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClaims, Input::Deployments, Input::Pods],
     lint: false,
@@ -24,10 +24,10 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Why the taint is there yet.
+/// Why the taint is still there.
 struct Why {
     confidence: Confidence,
-    /// What follows its name and the Node's.
+    /// The text after the names of the taint and the Node.
     says: String,
     because: String,
     fix: String,
@@ -57,13 +57,13 @@ fn finding(node: &Node, left: LeftTaint, why: Why) -> Finding {
     .fix(why.fix)
     .step(
         Risk::LowRisk,
-        "Take the taint off: pods come again",
+        "Remove the taint, so that pods can run there again",
         Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
     );
     let found = match node.taint(DELETION_CANDIDATE).filter(|_| left.by == Setter::Autoscaler) {
         Some(candidate) => found.step(
             Risk::LowRisk,
-            "And the one that marked it as a candidate",
+            "Also remove the taint that marked it as a candidate",
             Some(format!("kubectl taint node {name} {}:{}-", candidate.key, candidate.effect)),
         ),
         None => found,
@@ -71,15 +71,15 @@ fn finding(node: &Node, left: LeftTaint, why: Why) -> Finding {
     if !node.spec.unschedulable {
         return found;
     }
-    let cordoned = Evidence::new(format!("Node/{name}"), "spec.unschedulable", "true", "it is cordoned besides");
+    let cordoned = Evidence::new(format!("Node/{name}"), "spec.unschedulable", "true", "the Node is cordoned too");
     found.with(cordoned).step(Risk::LowRisk, "Uncordon it", Some(format!("kubectl uncordon {name}")))
 }
 
-/// A cluster-autoscaler keeps in memory only what it is removing. A new one takes such taints off when it starts, before
-/// 1.26 only of Nodes that are Ready and not cordoned, and of those that its groups have.
+/// A cluster-autoscaler keeps its removals in memory only. A new one removes such taints when it starts, before 1.26
+/// only from Nodes that are Ready and not cordoned, and only from Nodes of its groups.
 /// Sources: cluster-autoscaler core/static_autoscaler.go `cleanUpIfRequired` (1.17.4, 1.33), kubernetes/autoscaler#5200.
 fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
-    let fix = "Take off what cluster-autoscaler left, or terminate the instance. From 1.26 on it cleans up all Nodes of its groups when it starts.";
+    let fix = "Remove the taint that cluster-autoscaler left, which disrupts no pod. Or terminate the instance, which removes its pods. From 1.26 on cluster-autoscaler cleans up all Nodes of its groups when it starts.";
     let why = |confidence, says: String, because: &str| Why {
         confidence,
         says,
@@ -89,17 +89,17 @@ fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
     match autoscaler(case, left.since) {
         Autoscaler::Replaced { pod, at } => {
             let says = format!(
-                "cluster-autoscaler was about to remove the Node, and was itself replaced at {} (pod {pod}); the new one knows nothing of that",
+                "cluster-autoscaler was about to remove the Node, but was itself replaced at {} (pod {pod}), and the new one does not know of that removal",
                 timestamp(at)
             );
-            let because = "its value is the time, and what cluster-autoscaler was removing it knows in memory only";
+            let because = "its value is the time, and cluster-autoscaler keeps its removals in memory only";
             finding(node, left, why(Confidence::Certain, says, because))
         }
         Autoscaler::Runs => {
-            let says = "cluster-autoscaler was about to remove the Node, runs, and has not got it removed";
+            let says = "cluster-autoscaler was about to remove the Node and still runs, but has not removed it";
             let because = "no lifecycle hook commonly holds an instance for that long";
             finding(node, left, why(Confidence::Likely, says.to_owned(), because)).ask_aws(
-                "What does the Auto Scaling group say of the instance?",
+                "What does the Auto Scaling group report about the instance?",
                 format!(
                     "aws autoscaling describe-auto-scaling-instances --instance-ids {}",
                     case.instance_id().unwrap_or("INSTANCE")
@@ -121,7 +121,7 @@ fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
 fn of_karpenter(case: &Case, left: LeftTaint) -> Why {
     let karpenter = case.karpenter();
     let fix = format!(
-        "See why Karpenter ({}) does not go on, and take the taint off where it is not to be replaced.",
+        "Find out why Karpenter ({}) does not continue. If the node should stay, remove the taint, which disrupts no pod.",
         commands::karpenter_log(case)
     );
     let why = |confidence, says: String, because: &str| Why {
@@ -132,29 +132,29 @@ fn of_karpenter(case: &Case, left: LeftTaint) -> Why {
     };
     if let Some(karpenter) = karpenter.filter(|karpenter| !knows(karpenter, &left.taint.key)) {
         let says = format!(
-            "it is of another Karpenter than {}, which runs here and does not know it, so that it is never taken off",
+            "another version of Karpenter than {} set it. The version that runs here does not know the taint, so it never removes it",
             version(karpenter)
         );
         return why(
             Confidence::Certain,
             says,
-            "karpenter.sh/disruption up to 1.0, karpenter.sh/disrupted from 1.0 on: an upgrade or a way back met a replacement under way",
+            "karpenter.sh/disruption up to 1.0, karpenter.sh/disrupted from 1.0 on: an upgrade or downgrade happened during a replacement",
         );
     }
     if let Some(stopped) = karpenter.and_then(|karpenter| karpenter.stopped.as_ref()) {
         let since = stopped.since.map_or_else(String::new, |at| format!(" since {}", timestamp(at)));
-        let says = format!("Karpenter was about to replace the Node, and does not run{since}");
-        return why(Confidence::Certain, says, "only Karpenter goes on, or takes it off when it starts again");
+        let says = format!("Karpenter was about to replace the Node, but does not run{since}");
+        return why(Confidence::Certain, says, "only Karpenter continues, or removes it when it starts again");
     }
     if case.claim.is_none() && case.cluster.missing(Input::NodeClaims).is_none() {
-        let says = "Karpenter was about to replace the Node, whose NodeClaim is gone, and without one it does not touch it any more";
-        return why(Confidence::Certain, says.to_owned(), "Karpenter takes it off Nodes only that have a NodeClaim");
+        let says = "Karpenter was about to replace the Node, but its NodeClaim is gone, and Karpenter does not change a Node without one";
+        return why(Confidence::Certain, says.to_owned(), "Karpenter only removes it from Nodes that have a NodeClaim");
     }
-    let says = "Karpenter has begun to replace the Node, and neither deleted it nor gave up, as it does within an hour";
+    let says = "Karpenter has begun to replace the Node, but neither deleted it nor gave up, as it does within an hour";
     why(
         Confidence::Likely,
         says.to_owned(),
-        "whenever Karpenter looks for what to disrupt, it takes this off all Nodes that it is not replacing",
+        "whenever Karpenter looks for nodes to disrupt, it removes this from all Nodes that it is not replacing",
     )
 }
 
@@ -173,27 +173,27 @@ fn of_others(by: Setter) -> Why {
     let (confidence, says, because, fix) = match by {
         Setter::People => (
             Confidence::Certain,
-            "whoever set it, while the machine was away, has to take it off again: no controller does",
-            "pods that do not tolerate it are deleted by force as soon as they end up there",
-            "Take the taint off, now that the machine is back.",
+            "the person or tool that set it while the node was away has to remove it again: no controller does",
+            "pods that do not tolerate it are deleted by force as soon as they are assigned there",
+            "Remove the taint, because the node is back. This disrupts no pod.",
         ),
         Setter::Volumes => (
             Confidence::Certain,
-            "Kubernetes up to 1.26 sets it when an EBS volume hangs while it is attached, and never takes it off",
+            "Kubernetes up to 1.26 sets it if an EBS volume hangs while it is being attached, and never removes it",
             "its controller is gone since Kubernetes 1.27",
-            "Restart or replace the machine, or take the taint off where no volume hangs any more.",
+            "Restart or replace the node, which stops its pods. Or remove the taint if no volume hangs any more.",
         ),
         Setter::CloudController => (
             Confidence::Likely,
-            "the instance was stopped once, and the cloud controller, which takes it off a Ready Node within seconds, does not",
-            "where the cloud controller runs, no Ready Node keeps this taint",
-            "Get the cloud controller running; then the taint goes by itself.",
+            "the instance was stopped once. The cloud controller removes it from a Ready Node within seconds, but has not",
+            "if the cloud controller runs, no Ready Node keeps this taint",
+            "Get the cloud controller running. It then removes the taint by itself.",
         ),
         _ => (
             Confidence::Likely,
-            "the condition that it stands for does not hold, and the node lifecycle controller, which takes it off within seconds, does not, or somebody sets it again",
-            "where the node lifecycle controller runs, such a taint goes with its condition",
-            "Find who sets it, and get kube-controller-manager running where it does not; then the taint goes by itself.",
+            "its condition does not hold. The node lifecycle controller removes it within seconds, but has not, or another writer sets it again",
+            "if the node lifecycle controller runs, such a taint goes with its condition",
+            "Find the writer that sets it, and get kube-controller-manager running if it is down. It then removes the taint.",
         ),
     };
     Why { confidence, says: says.to_owned(), because: because.to_owned(), fix: fix.to_owned() }

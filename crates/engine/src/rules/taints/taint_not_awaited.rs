@@ -1,5 +1,5 @@
-//! A taint of somebody's own keeps a pod from each machine that Karpenter makes for it, and Karpenter, not told to wait
-//! for the taint to go, removes the machine as empty.
+//! A taint of your own keeps a pod from each node that Karpenter launches for it. Karpenter does not know that the
+//! taint will go, and removes the node as empty.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "TaintNotAwaited",
-    summary: "Machines are removed as empty before the pod gets there that they are made for: a taint is set on them that is not among the startup taints of their NodePool",
+    summary: "Karpenter removes nodes as empty before their pod can start there, because they get a taint that the NodePool does not list under startupTaints",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodePools, Input::Nodes, Input::Events, Input::Pods],
     lint: false,
@@ -21,8 +21,8 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/initialization.go `StartupTaintsRemoved`: what is not among
-/// the startup taints, nobody waits for.
+/// Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/initialization.go `StartupTaintsRemoved`: Karpenter only
+/// waits for taints among the startup taints.
 fn check(case: &Case) -> Opinion {
     let Some(pool) = case.pool().filter(|_| case.wait.symptom == Symptom::EmptiedEarly) else { return Opinion::Silent };
     let Some(found) = emptied_early(case.cluster, pool) else { return Opinion::Silent };
@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter makes one machine of NodePool {name} after the other for pod {namespace}/{pod} and removes each as empty: {} since {}. Taint {taint}, which the pod does not tolerate, is put on them (Node {node} has it), and it is not among startupTaints of the NodePool, so that Karpenter does not wait for it to go.",
+            "Karpenter launches one node of NodePool {name} after the other for pod {namespace}/{pod} and removes each as empty: {} since {}. They get taint {taint} (Node {node} has it), which the pod does not tolerate. The NodePool does not list it under startupTaints, so Karpenter does not wait for it to go.",
             found.removed,
             timestamp(found.since),
         ),
@@ -40,23 +40,23 @@ fn check(case: &Case) -> Opinion {
             format!("Node/{node}"),
             "spec.taints",
             taint.to_string(),
-            "nothing that does not tolerate it is scheduled there, and to Karpenter the Node is usable, and empty",
+            "no pod without a toleration is scheduled there, and for Karpenter the Node is usable and empty",
         ),
     )
     .with(Evidence::new(
         format!("NodePool/{name}"),
         "spec.template.spec.startupTaints",
-        "without it",
-        "of a startup taint Karpenter knows that it goes: until then the Node is not initialized, and not removed",
+        "absent",
+        "Karpenter knows that a startup taint goes: until then the Node is not initialized and not removed",
     ))
     .linked([
-        Link::new(format!("Pod/{pod}"), "machines are made for it, and it never gets there"),
+        Link::new(format!("Pod/{pod}"), "Karpenter launches nodes for it, but it never starts there"),
         Link::new(format!("Node/{node}"), format!("it has taint {taint}")),
-        Link::new(format!("NodePool/{name}"), "it does not name the taint among its startup taints"),
+        Link::new(format!("NodePool/{name}"), "it does not list the taint under startupTaints"),
     ])
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.startupTaints"))
-    .fix(format!("Add {taint} to spec.template.spec.startupTaints of NodePool {name}, where what sets it takes it off again; else let the pod tolerate it, or keep what sets it from these Nodes."))
-    .step(Risk::Inspect, "See who wrote the taint", Some(format!("kubectl get node {node} --show-managed-fields -o yaml")))
+    .fix(format!("Add {taint} to spec.template.spec.startupTaints of NodePool {name}, if the component that sets it also removes it. Otherwise add a toleration to the pod, or keep that component away from these nodes. Changing the NodePool makes Karpenter replace its nodes as drifted."))
+    .step(Risk::Inspect, "See which component wrote the taint", Some(format!("kubectl get node {node} --show-managed-fields -o yaml")))
     .step(Risk::Mutating, "Add the taint to startupTaints", Some(format!("kubectl edit nodepool {name}")))
     .into()
 }

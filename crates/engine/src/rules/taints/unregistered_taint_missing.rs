@@ -10,7 +10,7 @@ use crate::upstream::karpenter::UNREGISTERED_TAINT;
 
 pub static RULE: Rule = Rule {
     cause: "UnregisteredTaintMissing",
-    summary: "The Node was created without karpenter.sh/unregistered, which this Karpenter demands, and userData does not explain it",
+    summary: "The Node was created without karpenter.sh/unregistered, which this Karpenter requires, and userData does not explain it",
     stages: &[Stage::Register],
     reads: &[Input::Deployments],
     lint: false,
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Kubernetes before 1.36 has no policies that mutate, and kubectl gives nothing where one kind of a list is unknown.
+/// Kubernetes before 1.36 has no mutating policies, and kubectl returns nothing if one kind of a list is unknown.
 /// Source: kubernetes v1.36.3 pkg/apis/admissionregistration/install, kubectl v0.36.3 pkg/cmd/get.
 const WHAT_MUTATES: &str =
     "kubectl get mutatingwebhookconfigurations -o yaml; kubectl get mutatingadmissionpolicies -o yaml";
@@ -38,25 +38,25 @@ fn check(case: &Case) -> Opinion {
     let (why, confidence) = match older {
         Some(node) => (
             format!(
-                "Node {} is older than the machine: its kubelet took over a leftover Node, and sets taints only on a new one",
+                "Node {} is older than the machine: its kubelet uses a leftover Node, and sets taints only on a new one",
                 node.name()
             ),
             Confidence::Certain,
         ),
         None => (
-            "the Node came without it: an admission policy or webhook took it away, or the kubelet was not told of it"
+            "The Node came without it: an admission policy or webhook removed it, or the kubelet's configuration lacks it"
                 .to_owned(),
             Confidence::Likely,
         ),
     };
     let summary = format!(
-        "Karpenter{version} refuses the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it appeared; {why}."
+        "Karpenter{version} rejects the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it appeared. {why}."
     );
     let evidence = Evidence::new(
         format!("NodeClaim/{claim}"),
         r#"status.conditions[?(@.type=="Registered")]"#,
         case.wait.evidence.observed.clone(),
-        "Karpenter looks once: adding the taint now does not heal this machine",
+        "Karpenter checks once: if you add the taint now, this machine stays unregistered",
     );
     let finding = Finding::new(confidence, summary, evidence).with_all(question.evidence(case));
     let finding = match question.node {
@@ -64,13 +64,13 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     let finding = match older {
-        Some(node) => finding.fix("Delete the leftover Node, so that the kubelet creates a new one.").step(
+        Some(node) => finding.fix("Delete the leftover Node, so that the kubelet creates a new one. Pods that are assigned to it restart.").step(
             Risk::Destructive,
             "Delete the Node",
             Some(format!("kubectl delete node {}", node.name())),
         ),
         None => finding
-            .fix("Find what changes Nodes on creation, or upgrade Karpenter: later versions register such Nodes and warn.")
+            .fix("Find the webhook or policy that changes Nodes on creation, or upgrade Karpenter: later versions register such Nodes and warn. Then replace the machine, which evicts its pods.")
             .step(
                 Risk::Inspect,
                 "See what may change Nodes",
@@ -84,7 +84,7 @@ fn check(case: &Case) -> Opinion {
     finding
         .step(
             Risk::Destructive,
-            "Then replace the machine: Karpenter does not look at it again",
+            "Then replace the machine, because Karpenter does not check it again",
             Some(format!("kubectl delete nodeclaim {claim}")),
         )
         .step(Risk::Mutating, "Upgrade Karpenter to 1.0.9, 1.1.4, 1.2.2, 1.3.0 or later", None)

@@ -1,4 +1,4 @@
-//! Karpenter registered the Node and removed its taint, and another writer put it back.
+//! Karpenter registered the Node and removed its taint, but another writer re-added it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use crate::upstream::karpenter::UNREGISTERED_TAINT;
 
 pub static RULE: Rule = Rule {
     cause: "UnregisteredTaintPutBack",
-    summary: "The Node is registered, and another writer put the unregistered taint back",
+    summary: "The Node is registered, but another writer re-added the unregistered taint",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[],
     lint: false,
@@ -35,13 +35,13 @@ fn check(case: &Case) -> Opinion {
     let by = writer.map_or_else(|| "another writer".to_owned(), |w| w.manager.to_string());
     let finding = Finding::new(
         Confidence::Certain,
-        format!("Node {name} is registered and carries {taint} again, which evicts every pod: {by} put the taint back."),
+        format!("Node {name} is registered and carries {taint} again, which evicts every pod: {by} re-added the taint."),
         Evidence::new(&object, "spec.taints", taint.to_string(), "Karpenter removes this taint in the patch that registers the Node"),
     )
-    .with(Evidence::new(&object, "metadata.labels['karpenter.sh/registered']", "true", "that patch was made"))
+    .with(Evidence::new(&object, "metadata.labels['karpenter.sh/registered']", "true", "Karpenter has sent that patch"))
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-    .fix("Remove the taint, and keep the other writer (Cluster API's Machine controllers are the known one) from these Nodes.")
-    .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
+    .fix("Remove the taint, so that pods can run there again. Then keep the other writer away from these nodes (Cluster API's Machine controllers are the known one).")
+    .step(Risk::Inspect, "See which component wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNREGISTERED_TAINT}-")));
     naming_last_taint_writer(finding, node).into()
 }

@@ -1,4 +1,4 @@
-//! What the kubelet says that the pods had used which it evicted, and whose most of it was.
+//! How much the evicted pods used, by the kubelet's messages, and which owner most of it belonged to.
 
 use crate::api::Evidence;
 use crate::case::Case;
@@ -8,7 +8,7 @@ use crate::upstream::reckoning::GIB;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
-/// The pods of one owner that were evicted for what the Node is short of.
+/// The evicted pods of one owner, for the resource that the Node is short of.
 pub(super) struct Glutton<'c> {
     pub workload: PodWorkload<'c>,
     pub resource: &'static str,
@@ -20,11 +20,11 @@ pub(super) struct Glutton<'c> {
 /// How long before the pressure an eviction still belongs to it: the kubelet evicts before it reports.
 const JUST_BEFORE: TimeDelta = TimeDelta::hours(1);
 
-/// By default the kubelet evicts with a tenth of the disk left: a pod that has taken as much is enough for that.
+/// By default the kubelet evicts with a tenth of the disk left: a pod that used as much is enough for that.
 /// Source: kubernetes v1.36.3 pkg/kubelet/eviction/defaults_linux.go `DefaultEvictionHard`.
 const MUCH: f64 = 0.1;
 
-/// What containers of a pod had used when the kubelet evicted it, and of what.
+/// The usage of a pod's containers when the kubelet evicted it, and the resource.
 /// Source: kubernetes v1.36.3 pkg/kubelet/eviction/helpers.go `evictionMessage`.
 fn usage(event: &Event) -> Option<(&str, f64)> {
     let (_, said) = event.message.split_once("The node was low on resource: ").filter(|_| event.reason == "Evicted")?;
@@ -36,11 +36,11 @@ fn usage(event: &Event) -> Option<(&str, f64)> {
     Some((resource, amounts.sum()))
 }
 
-/// A pod that was evicted.
+/// A pod that the kubelet evicted.
 struct Eviction<'c> {
     used: f64,
     event: &'c Event,
-    /// Where it is still there.
+    /// The pod, if it still exists.
     pod: Option<&'c Pod>,
 }
 
@@ -50,7 +50,7 @@ impl<'c> Eviction<'c> {
         (about.namespace.as_deref().unwrap_or("default"), about.name.as_str())
     }
 
-    /// Whose a pod was that is gone is not known.
+    /// The owner is unknown if the pod is gone.
     fn owner(&self) -> (&'c str, &'c str, &'c str) {
         let (namespace, name) = self.place();
         let (kind, owner) = self.pod.map_or(("Pod", name), Pod::workload);
@@ -74,7 +74,7 @@ fn evicted<'c>(case: &Case<'c>, resource: &str) -> Vec<Eviction<'c>> {
     evictions.into_values().collect()
 }
 
-/// The owner whose pods took much of the Node each, and together more than all others that were evicted with them.
+/// The owner whose pods each used much of the Node, and together more than all other pods that were evicted with them.
 pub(super) fn glutton<'c>(case: &Case<'c>, resource: &'static str) -> Option<Glutton<'c>> {
     let room = quantity::parse(case.node?.status.allocatable.get(resource)?)?;
     let evictions = evicted(case, resource);
@@ -94,7 +94,7 @@ pub(super) fn glutton<'c>(case: &Case<'c>, resource: &'static str) -> Option<Glu
         ),
     };
     let (namespace, name) = most.place();
-    let because = "what the kubelet measured when it evicted the pod";
+    let because = "the kubelet's measurement when it evicted the pod";
     let evidence = Evidence::new(format!("Event Pod/{name}"), "message", most.event.said(), because);
     Some(Glutton { workload: PodWorkload::of(most.pod, namespace, name), resource, used, evidence })
 }

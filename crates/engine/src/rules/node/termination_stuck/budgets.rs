@@ -1,4 +1,4 @@
-//! A PodDisruptionBudget that lets no pod go.
+//! A PodDisruptionBudget permits no eviction.
 
 use super::{drain_taint, head, is_bounded, is_name, lasts};
 use crate::api::{Blame, Confidence, Evidence, Risk};
@@ -11,8 +11,8 @@ use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 const TWO_BUDGETS: &str = "eviction does not support multiple PDBs";
 
-/// A pod that a PodDisruptionBudget has not let go for as long as any step may take. A terminationGracePeriod ends that
-/// by itself: then so long is what its owner allows.
+/// A pod whose eviction a PodDisruptionBudget has refused for as long as any step may take. A terminationGracePeriod
+/// ends the wait by itself, so its owner allows that long.
 pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
     if is_bounded(case) {
         return None;
@@ -28,7 +28,7 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
     let why = if event.message.contains(TWO_BUDGETS) {
         "more than one PodDisruptionBudget selects"
     } else {
-        "a PodDisruptionBudget does not let go"
+        "a PodDisruptionBudget does not permit the eviction of"
     };
     Some(
         Finding::new(
@@ -38,7 +38,7 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
                 format!("Event/{}", event.metadata.name),
                 "message",
                 event.said(),
-                "Karpenter waits for the eviction, without end where there is no terminationGracePeriod",
+                "Karpenter waits for the eviction without a time limit if there is no terminationGracePeriod",
             )
             .figures(format!("{} times", event.times())),
         )
@@ -46,7 +46,7 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
             Some([budget]) => blame_budget(budget),
             _ => Blame::object("v1", "Pod", name).namespace(namespace),
         })
-        .fix("See why the budget allows no disruption: maxUnavailable 0, minAvailable as high as there are replicas, or pods of it that are not Ready. Let one more run, or mend the budget; two budgets over one pod never let it go. A terminationGracePeriod on the NodePool bounds the wait for the next machines.")
+        .fix("Find out why the budget allows no disruption: maxUnavailable 0, minAvailable as high as the number of replicas, or its pods are not Ready. Run one more replica, or correct the budget. The API server never evicts a pod with two budgets. A terminationGracePeriod on the NodePool limits the wait for future nodes.")
         .step(
             Risk::Inspect,
             "See which budget allows no disruption",
@@ -56,8 +56,8 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
     )
 }
 
-/// A budget that has allowed nothing for as long as any step may take, over a pod that is to be evicted. Karpenter's
-/// event often only counts the pods that it waits for.
+/// A budget that has allowed nothing for as long as any step may take, over a pod that Karpenter wants to evict.
+/// Karpenter's event often only counts the pods that it waits for.
 /// Source: kubernetes v1.36.3 component-helpers/apps/poddisruptionbudget/helpers.go `UpdateDisruptionAllowedCondition`.
 pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
     if is_bounded(case) {
@@ -87,14 +87,14 @@ pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
             format!("Pod/{name}"),
             "metadata.labels",
             format!("selected by PodDisruptionBudget {of}"),
-            "Karpenter waits for its eviction, without end where there is no terminationGracePeriod",
+            "Karpenter waits for its eviction without a time limit if there is no terminationGracePeriod",
         ))
-        .fix(format!("Have PodDisruptionBudget {of} allow one disruption: maxUnavailable 1, or a minAvailable below the number of replicas; where its pods are not Ready, mend them. A terminationGracePeriod on the NodePool bounds the wait for the next machines."));
+        .fix(format!("Change PodDisruptionBudget {of} so that it allows one disruption: maxUnavailable 1, or a minAvailable below the number of replicas. If its pods are not Ready, fix them. A terminationGracePeriod on the NodePool limits the wait for future nodes."));
     Some(have_it_allow(finding, budget))
 }
 
-/// A pod that more than one budget selects: the API server evicts none such, whatever the budgets allow, and Karpenter's
-/// event only counts it among those that wait.
+/// A pod that more than one budget selects. The API server never evicts it, whatever the budgets allow, and Karpenter's
+/// event only counts it among the pods that wait.
 /// Source: kubernetes v1.36.3 pkg/registry/core/pod/storage/eviction.go `Create`.
 pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
     if is_bounded(case) {
@@ -113,7 +113,7 @@ pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
             format!("PodDisruptionBudget/{}", budget.metadata.name),
             "spec.selector",
             format!("selects pod {namespace}/{name}"),
-            "an eviction is refused where more than one budget speaks for the pod",
+            "the API server refuses an eviction if more than one budget selects the pod",
         )
     };
     Some(
@@ -129,7 +129,7 @@ pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
         )
         .with_all(budgets.iter().skip(1).map(evidence))
         .blaming(blame_budget(newest))
-        .fix(format!("Delete one of the PodDisruptionBudgets {}, or narrow its selector: two over one pod never let it go, whatever they allow.", names.join(", ")))
+        .fix(format!("Delete one of the PodDisruptionBudgets {}, or narrow its selector. The API server never evicts a pod with two budgets, whatever they allow. This disrupts no pod except the one that the drain evicts.", names.join(", ")))
         .step(
             Risk::Inspect,
             "See the budgets",
@@ -137,16 +137,16 @@ pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
         )
         .step(
             Risk::Mutating,
-            "Narrow the newest, or delete it if the others say enough",
+            "Narrow the newest, or delete it if the others protect the pod enough",
             Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {}", newest.metadata.name)),
         ),
     )
 }
 
-/// The pods that an eviction of Karpenter's asks the budgets for.
+/// The pods for whose eviction Karpenter needs the budgets' permission.
 ///
-/// The API server evicts without a look at budgets what does not run; Karpenter evicts no pod that tolerates its taint
-/// or that the kubelet made, and waits for what must not be disrupted.
+/// The API server ignores budgets for a pod that does not run. Karpenter does not evict a pod that tolerates its taint
+/// or that the kubelet created, and waits for a pod that must not be disrupted.
 /// Source: core pkg/utils/pod/scheduling.go `IsEvictable`, `IsDrainable` (v1.14.3).
 fn evicted<'c>(case: &Case<'c>, taint: &Taint) -> impl Iterator<Item = &'c Pod> {
     case.pods().filter(move |pod| {

@@ -1,4 +1,4 @@
-//! The kubelet is gone, and pods wait for its word.
+//! The kubelet is gone, and pods wait for its confirmation.
 
 use super::{PODS_GO_WITHIN, drains, head, is_bounded};
 use crate::api::{Blame, Confidence, Evidence, Risk};
@@ -34,26 +34,26 @@ pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{pod}{others} can never finish terminating, and the drain waits for that without limit: there is no terminationGracePeriod.",
+            "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{pod}{others} can never finish terminating. The drain waits for that without limit, because there is no terminationGracePeriod.",
             head(case),
             node.name(),
         ),
         Evidence::new(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "only the kubelet confirms that a pod has ended"),
     )
-    .with(Evidence::new(format!("Pod/{pod}"), "metadata.deletionTimestamp", "past", "the pod was deleted long ago and is still there"))
+    .with(Evidence::new(format!("Pod/{pod}"), "metadata.deletionTimestamp", "past", "the pod was deleted long ago but still exists"))
     .with(drains)
-    .with(Evidence::new(case.subject(), "spec.terminationGracePeriod", "absent", "with one, Karpenter deletes what is left once it is over, and terminates the instance"))
+    .with(Evidence::new(case.subject(), "spec.terminationGracePeriod", "absent", "with this setting, Karpenter deletes the remaining pods after that time and terminates the instance"))
     .blaming(blame)
-    .fix("Delete the pods by force once it is certain that they do not run, or terminate the instance: Karpenter then lets go of the Node. A terminationGracePeriod on the NodePool bounds the wait of the next machines.")
+    .fix("Delete the pods by force once you are certain that they do not run, or terminate the instance. Karpenter then releases the Node. A terminationGracePeriod on the NodePool limits the wait for future nodes.")
     .step(
         Risk::Destructive,
-        "Delete the pod by force; its volume may be mounted twice if the instance still runs",
+        "Delete the pod by force. Its volume may be mounted twice if the instance still runs",
         Some(format!("kubectl delete pod -n {namespace} {pod} --force --grace-period=0")),
     );
     Some(match pool {
         Some(pool) => finding.step(
             Risk::Mutating,
-            format!("Set {field}; machines that exist keep what they were made with"),
+            format!("Set {field}. Existing nodes keep their setting"),
             Some(format!("kubectl edit nodepool {}", pool.name())),
         ),
         None => finding,

@@ -1,4 +1,4 @@
-//! An agent that the drain needs was taken from the Node with the other pods.
+//! Karpenter drained an agent that the drain itself needs.
 
 use super::volumes::{Attached, attached};
 use super::{PODS_GO_WITHIN, STILL_REFUSED, drain_taint, head};
@@ -10,7 +10,7 @@ use crate::objects::{DaemonSet, Event, Node, Pod, Taint};
 use crate::rules::shared::{commands, network_plugin, placement};
 use crate::upstream::csi::is_of_driver;
 
-/// The driver's pod on the Node was drained with the others, so nobody is left to unmount.
+/// Karpenter drained the driver's pod with the others, so nothing is left to unmount the volumes.
 pub(super) fn never_unmounted(case: &Case, node: &Node) -> Option<Finding> {
     let attached = attached(case, node, case.wait.proven)?;
     if case.cluster.missing(Input::Pods).is_some() {
@@ -26,25 +26,25 @@ pub(super) fn never_unmounted(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its Node {} is drained, and its volumes are still attached{said}: the pod of DaemonSet {name}, which unmounts them, was drained too, for it does not tolerate {taint}.",
+            "{}: its Node {} is drained, but its volumes are still attached{said}: the pod of DaemonSet {name}, which unmounts them, was drained too because it does not tolerate {taint}.",
             head(case),
             node.name()
         ),
         evidence,
     );
     let finding = let_tolerate(finding, node, set, taint)
-        .fix(format!("Let DaemonSet {name} tolerate {} (charts: tolerateAllTaints), so that it outlives a drain. What is attached now stays until its VolumeAttachment is deleted.", taint.key));
+        .fix(format!("Add a toleration for {} to DaemonSet {name} (charts: tolerateAllTaints), so that it survives a drain. Volumes that are attached now stay attached until you delete their VolumeAttachment.", taint.key));
     Some(match attachment {
         Some(attachment) => finding.step(
             Risk::Destructive,
-            "Delete the VolumeAttachment once no process of the Node uses the volume: what is not yet written is lost",
+            "Delete the VolumeAttachment once no process of the node uses the volume. Data that is not yet written is lost",
             Some(format!("kubectl delete volumeattachment {attachment}")),
         ),
         None => finding,
     })
 }
 
-/// Whether it is the node part of a CSI driver whose volumes are attached: those for network file systems say
+/// Whether it is the node part of a CSI driver with attached volumes. Drivers for network file systems have
 /// `attachRequired: false` in their CSIDriver.
 /// Source: deploy/kubernetes/base/csidriver.yaml of aws-efs-csi-driver, aws-fsx-csi-driver,
 /// aws-mountpoint-s3-csi-driver, aws-fsx-openzfs-csi-driver.
@@ -53,7 +53,7 @@ fn attaches(set: &DaemonSet) -> bool {
     is_of_driver(set) && !NEVER_ATTACHED.contains(&&*set.metadata.name)
 }
 
-/// The agent that takes down the network of a pod is gone from the Node, so the pods there never end.
+/// The agent that tears down the network of a pod is gone from the Node, so the pods there never end.
 pub(super) fn agent_gone(case: &Case, node: &Node) -> Option<Finding> {
     if case.cluster.missing(Input::Pods).is_some() {
         return None;
@@ -76,7 +76,7 @@ pub(super) fn agent_gone(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: pod {of_pod} on its Node {} cannot end, for DaemonSet {name}, which takes down its network, has no pod there any more: it does not tolerate {taint}, and a drained or rolled out pod does not come back.",
+            "{}: pod {of_pod} on its Node {} cannot end, because DaemonSet {name}, which tears down its network, has no pod there any more. It does not tolerate {taint}, and a drained or restarted pod does not come back.",
             head(case),
             node.name()
         ),
@@ -84,17 +84,17 @@ pub(super) fn agent_gone(case: &Case, node: &Node) -> Option<Finding> {
             format!("Event/{}", event.metadata.name),
             "message",
             event.said(),
-            "the kubelet tries again, and Karpenter waits for the pod",
+            "the kubelet retries, and Karpenter waits for the pod",
         )
         .figures(format!("{} times", event.times())),
     );
     Some(let_tolerate(finding, node, set, taint).fix(format!(
-        "Let DaemonSet {name} tolerate {} (best all taints, operator Exists): its pod comes back, and the drain goes on.",
+        "Add a toleration for {} to DaemonSet {name} (best for all taints, operator Exists). Its pod comes back, and the drain continues.",
         taint.key
     )))
 }
 
-/// The network plugin that failed to take down what it had set up.
+/// The network plugin that failed to tear down a pod's network.
 /// Source: containernetworking/cni libcni/api.go v1.3.0 (`plugin type=%q failed (delete)`).
 fn undone_by(message: &str) -> Option<&str> {
     let (before, _) = message.split_once(" failed (delete)")?;
@@ -102,8 +102,8 @@ fn undone_by(message: &str) -> Option<&str> {
     before.rsplit_once("plugin type=").map(|(_, plugin)| plugin.trim_matches(['\\', '"']))
 }
 
-/// Whether the DaemonSet would have a pod on the Node, and has none for the taint of the drain: it was drained with the
-/// others, or a rollout took it.
+/// Whether the DaemonSet would have a pod on the Node, but has none because of the taint of the drain: Karpenter
+/// drained it with the others, or a rollout removed it.
 fn lost_its_pod(case: &Case, set: &DaemonSet, node: &Node, taint: &Taint) -> bool {
     // A dump may hold the pods of some namespaces only.
     let seen = case.pods().any(|p| p.metadata.namespace == set.metadata.namespace);
@@ -113,7 +113,7 @@ fn lost_its_pod(case: &Case, set: &DaemonSet, node: &Node, taint: &Taint) -> boo
     seen && gone && !set.tolerates(taint) && placement::refusal(set, &before).is_none()
 }
 
-/// What brings it back.
+/// The step that brings it back.
 fn let_tolerate(finding: Finding, node: &Node, set: &DaemonSet, taint: &Taint) -> Finding {
     let (namespace, name) = (set.metadata.namespace.as_deref().unwrap_or("kube-system"), &set.metadata.name);
     finding
@@ -121,14 +121,14 @@ fn let_tolerate(finding: Finding, node: &Node, set: &DaemonSet, taint: &Taint) -
             format!("DaemonSet/{name}"),
             "spec.template.spec.tolerations",
             format!("none for {taint}"),
-            format!("it has no pod on Node {}, and gets none while the taint is there", node.name()),
+            format!("it has no pod on Node {}, and gets none while the taint exists", node.name()),
         ))
         .blaming(
             Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.tolerations"),
         )
         .step(
             Risk::Mutating,
-            format!("Add the toleration to DaemonSet {name}; a chart or an operator that owns it would undo this"),
+            format!("Add the toleration to DaemonSet {name}. A chart or an operator that owns it would revert this"),
             Some(commands::tolerate(set, taint)),
         )
 }

@@ -1,4 +1,4 @@
-//! Finalizers that nobody takes off: another's, or on a NodeClaim that takes no write.
+//! Finalizers that stay: another controller's, or Karpenter's on a NodeClaim that the API server does not update.
 
 use super::head;
 use crate::api::{Blame, Confidence, Evidence, Risk};
@@ -8,8 +8,8 @@ use crate::objects::{Meta, Node, NodeClaim, NodeClass};
 use crate::rules::shared::commands;
 use crate::upstream::karpenter::{CLASS_TERMINATION_FINALIZER, TERMINATION_FINALIZER};
 
-/// A NodeClaim of before v1 whose conversion left out what v1 requires: the API server refuses every write of it, that
-/// of taking the finalizer off too, and later versions of Karpenter do not take it for their own.
+/// A NodeClaim from before v1 whose conversion left out a field that v1 requires. The API server rejects every write to
+/// it, even the removal of the finalizer, and later versions of Karpenter do not treat it as their own.
 /// Sources: core pkg/apis/v1/nodeclaim.go `NodeClassReference` (v1.14.3), pkg/utils/nodeclaim/nodeclaim.go `IsManaged`
 /// (since v1.1.0).
 pub(super) fn has_no_group(claim: &NodeClaim) -> bool {
@@ -23,27 +23,27 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
     Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires, so the removal of Karpenter's finalizer is refused like every other write, or no Karpenter takes it for its own.",
+            "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires. So the API server rejects the removal of Karpenter's finalizer like every other write, or no Karpenter treats it as its own.",
             head(case)
         ),
         Evidence::new(
             format!("NodeClaim/{name}"),
             "spec.nodeClassRef",
             format!("{{kind: {}, name: {}}}", reference.kind, reference.name),
-            "group is required since v1, and the spec cannot be changed: it was made before, and its conversion did not add it",
+            "group is required since v1, and the spec cannot be changed: the NodeClaim is older, and its conversion did not add the group",
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name).field("spec.nodeClassRef.group"))
-    .fix("See that the instance is gone. Then make group optional in the CustomResourceDefinition for as long as it takes to remove the finalizer, and restore it from the chart of your version.")
+    .fix("Check that the instance is gone. Then make group optional in the CustomResourceDefinition while you remove the finalizer, and restore it from the chart of your version. Running nodes are not disrupted.")
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .step(
         Risk::Mutating,
-        "Take group out of spec.nodeClassRef.required, and put it back afterwards",
+        "Remove group from spec.nodeClassRef.required, and add it again afterwards",
         Some("kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned()),
     )
     .step(
         Risk::Destructive,
-        "Remove the finalizer once the instance is gone; Karpenter does nothing more for it",
+        "Remove the finalizer once the instance is gone. Karpenter does nothing more for it",
         Some(format!("kubectl patch nodeclaim {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'")),
     )
     .ask_aws(
@@ -55,20 +55,20 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
     )
 }
 
-/// Karpenter is through with the Node, and another finalizer holds it.
+/// Karpenter has finished with the Node, but another finalizer holds it.
 pub(super) fn node_held_by_other(case: &Case, node: &Node) -> Option<Finding> {
     let blame = Blame::object("v1", "Node", node.name());
     let what = if case.claim.is_some() { format!("its Node {}", node.name()) } else { "it".to_owned() };
     held_by_other(case, &node.metadata, blame, TERMINATION_FINALIZER, &what)
 }
 
-/// The same of a NodeClaim.
+/// A NodeClaim that another finalizer holds.
 pub(super) fn claim_held_by_other(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     let blame = Blame::object("karpenter.sh/v1", "NodeClaim", claim.name());
     held_by_other(case, &claim.metadata, blame, TERMINATION_FINALIZER, "it")
 }
 
-/// The same of a node class.
+/// A node class that another finalizer holds.
 pub(super) fn class_held_by_other(case: &Case, class: &NodeClass) -> Option<Finding> {
     held_by_other(case, &class.metadata, Blame::class(class), CLASS_TERMINATION_FINALIZER, "it")
 }
@@ -87,21 +87,21 @@ fn held_by_other(case: &Case, meta: &Meta, blame: Blame, own: &str, what: &str) 
                 format!("{kind}/{name}"),
                 "metadata.finalizers",
                 held.join(", "),
-                format!("Karpenter has removed its own; the {kind} goes when this one is removed"),
+                format!("Karpenter has removed its own; Kubernetes deletes the {kind} when this one is removed too"),
             ),
         )
         .blaming(blame.field("metadata.finalizers"))
-        .fix("See whose finalizer it is, and why it does not remove it: a controller that was uninstalled never will.")
+        .fix("Find out which controller owns the finalizer, and why it does not remove it. A controller that was uninstalled never will.")
         .step(Risk::Inspect, format!("See the {kind}"), Some(format!("kubectl get {plain} {name} -o yaml")))
         .step(
             Risk::Destructive,
-            format!("Take the finalizer off where nobody is left to do it; what {other} guards is then skipped"),
+            format!("Remove the finalizer if its controller is gone. The cleanup that {other} guards is then skipped"),
             held.iter().position(|f| f == other).map(|at| take_off(&plain, name, at)),
         ),
     )
 }
 
-/// The command that takes one finalizer off, by its place among them.
+/// The command that removes one finalizer by its index.
 pub(super) fn take_off(kind: &str, name: &str, at: usize) -> String {
     format!(
         "kubectl patch {kind} {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'"

@@ -1,4 +1,4 @@
-//! Nothing is left to wait for but the end of the instance, or a volume that nobody has asked to detach.
+//! Karpenter only waits for the end of the instance, or for a volume whose detachment nothing has requested.
 
 use super::volumes::still_attached;
 use super::{STILL_REFUSED, drain_taint, head, is_bounded, step};
@@ -23,14 +23,14 @@ pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("status.conditions"))
-    .fix("See why EC2 keeps the instance: ec2:TerminateInstances denied to Karpenter (policy, permission boundary, SCP), termination protection, or an instance that hangs in shutting-down.")
+    .fix("Find out why EC2 keeps the instance: AWS denies Karpenter ec2:TerminateInstances (policy, permission boundary, SCP), termination protection is on, or the instance hangs in shutting-down.")
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())))
     .ask_aws("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
 }
 
-/// Before 1.6 no condition tells how far Karpenter has come: the pods do, and that it no longer says that it drains.
+/// Before 1.6 no condition shows Karpenter's progress. The pods do, and that it no longer reports a drain.
 ///
-/// It waits then for the VolumeAttachments of the Node, in 1.0 without a word, or for EC2.
+/// It then waits for the VolumeAttachments of the Node, in 1.0 without a message, or for EC2.
 /// Sources: core pkg/controllers/node/termination/controller.go `finalize`, pkg/utils/pod/scheduling.go `IsDrainable`,
 /// terminator/events/events.go `NodeFailedToDrain` (v1.0.5).
 pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
@@ -61,7 +61,7 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
                 format!("VolumeAttachment/{}", attachment.metadata.name),
                 "spec.nodeName",
                 name,
-                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not say that it drains",
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not report that it drains",
             );
             return Some(still_attached(case, node, attachment, evidence));
         }
@@ -69,7 +69,7 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
             return Some(instance(
                 case,
                 claim,
-                "no pod is left to drain on its Node and no volume is attached, and Karpenter has not got the instance terminated",
+                "no pod is left to drain on its Node and no volume is attached, but Karpenter has not got the instance terminated",
             ));
         }
         _ => {}
@@ -78,18 +78,18 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
         Finding::new(
             Confidence::Certain,
             format!(
-                "{}: no pod is left to drain on its Node {name}, so a volume is still attached there (a VolumeAttachment that nobody deletes), or Karpenter has not got the instance terminated.",
+                "{}: no pod is left to drain on its Node {name}. Either a volume is still attached there (nothing deletes its VolumeAttachment), or Karpenter has not got the instance terminated.",
                 head(case)
             ),
             Evidence::new(
                 format!("Node/{name}"),
                 "metadata.deletionTimestamp",
                 node.metadata.deletion_timestamp.map_or_else(|| "absent".to_owned(), |at| timestamp(at).to_string()),
-                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not say that it drains",
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not report that it drains",
             ),
         )
         .blaming(Blame::object("v1", "Node", name))
-        .fix("See whether a VolumeAttachment names the Node: its pod or its claim was deleted by force, or its volume is Released, and nobody asks for the detachment. Delete it once no process uses the volume. Where there is none, see why EC2 keeps the instance. A terminationGracePeriod on the NodePool bounds the wait.")
+        .fix("Check whether a VolumeAttachment names the Node. Its pod or its claim may have been deleted by force, or its volume is Released, so no component requests the detachment. Delete it once no process uses the volume. If there is none, find out why EC2 keeps the instance. A terminationGracePeriod on the NodePool limits the wait.")
         .step(
             Risk::Inspect,
             "See which volumes are still attached, and whether they are Released",

@@ -1,5 +1,5 @@
-//! A node class that was deleted: Karpenter waits until no NodeClaim uses it, then deletes what it made for it in AWS, and
-//! only then takes its finalizer off.
+//! A node class was deleted. Karpenter waits until no NodeClaim uses it, then deletes what it created for it in AWS,
+//! and only then removes its finalizer.
 //!
 //! Sources: karpenter-provider-aws pkg/controllers/nodeclass/termination/controller.go `finalize` (v1.0.8),
 //! pkg/controllers/nodeclass/controller.go `finalize` (v1.14.1).
@@ -34,14 +34,15 @@ pub(super) fn held(case: &Case, class: &NodeClass) -> Opinion {
     class_held_by_other(case, class).unwrap_or_else(|| for_aws(case, class)).into()
 }
 
-/// What holds a machine of it holds the class too.
+/// If a machine of the class is held, the class is held too.
 fn for_machine(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     let Opinion::Found(mut found) = machine(&case.of_leaving(claim)?) else { return None };
-    found.summary = format!("{}, for a NodeClaim still uses it. {}", head(case), found.summary);
+    found.summary = format!("{}, because a NodeClaim still uses it. {}", head(case), found.summary);
     Some(found.with(case.wait.evidence.clone()))
 }
 
-/// Karpenter deletes no NodeClaim for its class, and replaces none whose NodePool is gone. It may expire, in weeks.
+/// Karpenter deletes no NodeClaim because of its class, and replaces none if its NodePool is gone. It may expire, in
+/// weeks.
 /// Source: core pkg/controllers/disruption/types.go `NewCandidate` (v1.14.3).
 fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
     if case.cluster.missing(Input::NodePools).is_some() {
@@ -56,46 +57,46 @@ fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
         Finding::new(
             Confidence::Certain,
             format!(
-                "{}, for NodeClaim {name} still uses it, which nobody has deleted: its NodePool {pool} is gone without it.",
+                "{}, because NodeClaim {name} still uses it. Nothing has deleted that NodeClaim: its NodePool {pool} is gone without it.",
                 head(case)
             ),
             Evidence::new(
                 format!("NodeClaim/{name}"),
                 r#"metadata.labels["karpenter.sh/nodepool"]"#,
                 pool.clone(),
-                "there is no such NodePool, and Karpenter disrupts only machines that have theirs",
+                "there is no such NodePool, and Karpenter only disrupts machines whose NodePool exists",
             ),
         )
         .with(case.wait.evidence.clone())
         .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name))
-        .fix("Delete the NodeClaims that are left: Karpenter drains their Nodes, has the instances terminated, and then lets go of the class. Or make NodePool and class anew.")
+        .fix("Delete the NodeClaims that are left: Karpenter drains their nodes, terminates the instances, and then releases the class. Or create NodePool and class again, which disrupts nothing.")
         .step(
             Risk::Inspect,
             "See the NodeClaims of the NodePool",
             Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={pool} -o wide")),
         )
-        .step(Risk::Destructive, "Delete it; its Node is drained", Some(format!("kubectl delete nodeclaim {name}"))),
+        .step(Risk::Destructive, "Delete it. Its node is drained", Some(format!("kubectl delete nodeclaim {name}"))),
     )
 }
 
-/// No NodeClaim is left: what comes next are calls of AWS.
+/// No NodeClaim is left, so Karpenter calls AWS next.
 fn for_aws(case: &Case, class: &NodeClass) -> Finding {
     let name = class.name();
     let calls = "iam:ListInstanceProfiles (since 1.8), iam:GetInstanceProfile, iam:RemoveRoleFromInstanceProfile, iam:DeleteInstanceProfile, ec2:DescribeLaunchTemplates, ec2:DeleteLaunchTemplate";
     Finding::new(
         Confidence::Likely,
         format!(
-            "{}, though no NodeClaim uses it: before Karpenter takes its finalizer {CLASS_TERMINATION_FINALIZER} off, it deletes the instance profile and the launch templates that it made for it, and does not get that done.",
+            "{}, though no NodeClaim uses it: before Karpenter removes its finalizer {CLASS_TERMINATION_FINALIZER}, it must delete the instance profile and the launch templates that it created for the class, and that fails.",
             head(case)
         ),
         case.wait.evidence.clone(),
     )
     .blaming(Blame::class(class).field("metadata.finalizers"))
-    .fix(format!("Read Karpenter's log for the class: AWS denies a call. Allow its role {calls}; an instance profile that somebody else put a role into is theirs to clear. Karpenter then goes on by itself."))
+    .fix(format!("Read Karpenter's log for the class: AWS denies a call. Allow its role {calls}. If another tool put a role into an instance profile, remove that role there. Karpenter then continues by itself."))
     .step(
         Risk::Inspect,
         "See which call fails",
         Some(format!("{} | grep {name}", commands::karpenter_log(case))),
     )
-    .unknown("Which call does AWS refuse?", format!("{} | grep {name}", commands::karpenter_log(case)))
+    .unknown("Which call does AWS deny?", format!("{} | grep {name}", commands::karpenter_log(case)))
 }

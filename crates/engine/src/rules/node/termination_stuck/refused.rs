@@ -1,4 +1,4 @@
-//! Karpenter tries to let go, and is refused: its log says by whom.
+//! Karpenter tries to finish the deletion, but a request fails: its log shows which.
 
 use super::head;
 use crate::api::{Blame, Confidence, Risk};
@@ -7,7 +7,7 @@ use crate::case::finding::Finding;
 use crate::objects::input::Input;
 use crate::rules::shared::{commands, launch_blame, launch_error, logged};
 
-/// What Karpenter's log says again and again of the end of this machine.
+/// The line that Karpenter's log repeats about the end of this machine.
 pub(super) fn refused(case: &Case) -> Option<Finding> {
     let fact = logged::holds(case)?;
     let text = &fact.last.text;
@@ -22,21 +22,21 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
         && text.contains("no nodeclaims found for provider");
     let (why, fix) = if denied.is_some() {
         (
-            "AWS does not let Karpenter end the instance",
-            "Allow Karpenter's role ec2:TerminateInstances on it. Its policy may ask for a tag that this instance does not carry: Karpenter's own policy asks for kubernetes.io/cluster/NAME and karpenter.sh/nodepool, which each instance has from its launch; a tag such as Name comes once the Node has joined.",
+            "AWS does not let Karpenter terminate the instance",
+            "Allow Karpenter's role ec2:TerminateInstances on it. Its policy may require a tag that this instance lacks. Karpenter's own policy requires kubernetes.io/cluster/NAME and karpenter.sh/nodepool, which each instance has from its launch. A tag such as Name comes only after the Node has joined.",
         )
     } else if is_invalid {
         (
-            "the API server refuses what Karpenter writes, for the object does not fit its definition any more",
-            "Upgrade Karpenter and its CustomResourceDefinitions together: a later version writes what the definition takes. With the instance gone, take the finalizer off by hand.",
+            "the API server rejects what Karpenter writes, because the object no longer fits its definition",
+            "Upgrade Karpenter and its CustomResourceDefinitions together: a later version writes what the definition accepts. Once the instance is gone, you may remove the finalizer by hand.",
         )
     } else if is_orphaned {
         (
             "its NodeClaim is gone, and without it Karpenter does nothing more for the Node",
-            "See that the instance is gone, then take the finalizer off by hand; a later Karpenter ends such Nodes by itself.",
+            "Check that the instance is gone, then remove the finalizer by hand. A later Karpenter terminates such Nodes by itself.",
         )
     } else {
-        ("Karpenter fails over it each time", "Mend what the line names; Karpenter tries again by itself.")
+        ("Karpenter fails with it each time", "Fix what the line names. Karpenter then retries by itself.")
     };
     let confidence =
         if denied.is_some() || is_invalid || is_orphaned { Confidence::Certain } else { Confidence::Likely };
@@ -53,7 +53,7 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
         Finding::new(
             confidence,
             format!("{}: {why}.{}", head(case), logged::quoted(fact)),
-            logged::told(fact, "Karpenter says so each time that it tries to let go of it"),
+            logged::told(fact, "Karpenter logs this each time that it tries to finish the deletion"),
         )
         .blaming(blame)
         .fix(fix)

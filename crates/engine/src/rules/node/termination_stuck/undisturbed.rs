@@ -1,4 +1,4 @@
-//! Pods that must not be disrupted, and that never end by themselves.
+//! Pods that must not be disrupted and never end by themselves.
 
 use super::{drain_taint, drains, head, is_bounded};
 use crate::api::{Confidence, Evidence, Risk};
@@ -9,8 +9,8 @@ use crate::objects::{Node, Pod};
 use crate::rules::shared::workload::PodWorkload;
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
-/// All that a drain waits for has the annotation, and belongs to what keeps as many pods as it was told to: Karpenter
-/// evicts none of them, and waits until they are gone.
+/// The drain only waits for pods with the annotation whose owner keeps a fixed number of pods. Karpenter does not evict
+/// them, and waits until they are gone.
 /// Source: core pkg/utils/pod/scheduling.go `IsDrainable`, `IsEvictable` (v1.0.5, v1.14.1); a duration in place of
 /// `true` ends by itself.
 pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its Node {} holds nothing more that Karpenter waits for than pod {namespace}/{name}{more}, with {DO_NOT_DISRUPT}: Karpenter evicts none of them, {kind} {of} ends none, and there is no terminationGracePeriod.",
+            "{}: on its Node {} Karpenter only waits for pod {namespace}/{name}{more}, with {DO_NOT_DISRUPT}. Karpenter does not evict them, {kind} {of} never ends them, and there is no terminationGracePeriod.",
             head(case),
             node.name()
         ),
@@ -41,7 +41,7 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
             format!("Pod/{name}"),
             "metadata.annotations",
             format!("{DO_NOT_DISRUPT}=true"),
-            "since v1, Karpenter waits for such a pod, and does not evict it",
+            "since v1, Karpenter waits for such a pod and does not evict it",
         ),
     )
     .with(drains)
@@ -49,31 +49,31 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
         case.subject(),
         "spec.terminationGracePeriod",
         "absent",
-        "with one, Karpenter deletes what is left once it is over, and terminates the instance",
+        "with this setting, Karpenter deletes the remaining pods after that time and terminates the instance",
     ))
     .blaming(workload.blame().field("spec.template.metadata.annotations"))
-    .fix(format!("Delete the pods once they may go: {kind} {of} makes others elsewhere, and the drain goes on. A terminationGracePeriod on the NodePool bounds the wait of the next machines; leave {DO_NOT_DISRUPT} to pods that end."))
+    .fix(format!("Delete the pods as soon as your workload allows: {kind} {of} creates others elsewhere, and the drain continues. A terminationGracePeriod on the NodePool limits the wait for future nodes. Use {DO_NOT_DISRUPT} only for pods that end."))
     .step(
         Risk::Mutating,
-        format!("Take {DO_NOT_DISRUPT} off the template, if its pods may be evicted: they are made anew"),
+        format!("Remove {DO_NOT_DISRUPT} from the template if its pods may be evicted. They are recreated"),
         Some(workload.edit()),
     )
     .step(
         Risk::Destructive,
-        "Or delete the pod; what it does at that moment is lost",
+        "Or delete the pod. Its current work is lost",
         Some(format!("kubectl delete pod -n {namespace} {name}")),
     );
     Some(match case.pool() {
         Some(pool) => finding.step(
             Risk::Mutating,
-            "Set spec.template.spec.terminationGracePeriod; machines that exist keep what they were made with",
+            "Set spec.template.spec.terminationGracePeriod. Existing nodes keep their setting",
             Some(format!("kubectl edit nodepool {}", pool.name())),
         ),
         None => finding,
     })
 }
 
-/// A Job's pod ends, and an owner that is not known may end its own.
+/// A Job's pod ends, and an unknown owner may end its own pods.
 fn stays(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none()
         && pod.metadata.annotation(DO_NOT_DISRUPT) == Some("true")

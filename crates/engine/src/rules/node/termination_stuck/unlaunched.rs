@@ -1,4 +1,4 @@
-//! A NodeClaim that never had an instance: nothing is there to drain or to end.
+//! A NodeClaim that never had an instance: Karpenter has nothing to drain or to terminate.
 
 use super::finalizers::{claim_held_by_other, has_no_group, take_off};
 use super::head;
@@ -10,8 +10,8 @@ use crate::objects::{Condition, NodeClaim};
 use crate::rules::shared::{commands, logged};
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
-/// Karpenter asks the cloud to delete by status.providerID before it lets go, and takes "not found" for done. What it says
-/// of an empty one is the provider's affair: karpenter-provider-gcp up to 0.3.2 calls it an error.
+/// Karpenter asks the cloud to delete by status.providerID before it removes its finalizer, and treats "not found" as
+/// done. The provider decides what an empty one means: karpenter-provider-gcp up to 0.3.2 returns an error.
 /// Sources: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`; cloudpilot-ai/karpenter-provider-gcp
 /// v0.3.2 pkg/cloudprovider/cloudprovider.go `Delete`.
 pub(super) fn unlaunched(case: &Case, claim: &NodeClaim) -> Option<Finding> {
@@ -35,26 +35,27 @@ pub(super) fn unlaunched(case: &Case, claim: &NodeClaim) -> Option<Finding> {
             format!("NodeClaim/{name}"),
             "status.providerID",
             "empty",
-            "no instance was made for it, and only the finalizer of Karpenter holds it",
+            "no instance was created for it, and only Karpenter's finalizer holds it",
         ),
     )
     .with(Evidence::new(
         format!("NodeClaim/{name}"),
         r#"status.conditions[?(@.type=="Launched")]"#,
         launched,
-        "how far it came before it was deleted",
+        "its progress before it was deleted",
     ));
     if let Some(fact) = told {
-        finding = finding.with(logged::told(fact, "Karpenter says so each time that it tries to let go of it"));
+        finding =
+            finding.with(logged::told(fact, "Karpenter logs this each time that it tries to finish the deletion"));
     }
     Some(
         finding
             .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name).field("metadata.finalizers"))
-            .fix("Remove the finalizer, once you have seen that the cloud has no instance of its name; upgrade Karpenter, or its provider, where its log calls the empty providerID an error. Then mend what kept it from being launched.")
+            .fix("Check that the cloud has no instance with its name, then remove the finalizer. If Karpenter's log calls the empty providerID an error, upgrade Karpenter or its provider. Then fix the reason why it was not launched.")
             .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
             .step(
                 Risk::Destructive,
-                "Remove the finalizer; Karpenter does nothing more for it",
+                "Remove the finalizer. Karpenter does nothing more for it",
                 claim.metadata.finalizers.iter().position(|own| *own == TERMINATION_FINALIZER).map(|at| take_off("nodeclaim", name, at)),
             ),
     )

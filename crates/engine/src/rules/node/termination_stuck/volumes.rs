@@ -1,4 +1,4 @@
-//! The Node is drained, and its volumes are still attached.
+//! The Node is drained, but its volumes are still attached.
 
 use super::{head, is_name, lasts, step};
 use crate::api::{Blame, Confidence, Evidence, Risk};
@@ -10,17 +10,18 @@ use chrono::TimeDelta;
 
 /// Karpenter waits for the volumes of a Node that is drained.
 pub(super) struct Attached<'c> {
-    /// What shows it.
+    /// The object that shows it.
     pub(super) evidence: Evidence,
-    /// What Karpenter says of it, in brackets.
+    /// Karpenter's report of it, in brackets.
     pub(super) said: String,
-    /// By its name, which Karpenter's event tells too.
+    /// The attachment by its name, from Karpenter's event.
     pub(super) attachment: Option<&'c str>,
-    /// Where it was read.
+    /// The object and field that nodewhy read.
     object: Option<&'c VolumeAttachment>,
 }
 
-/// Whether that is the step, for as long as `wait`. Before 1.6 only the event tells, which repeats while it lasts.
+/// Whether that is the current step, for as long as `wait`. Before 1.6 only the event shows it, which repeats while it
+/// lasts.
 pub(super) fn attached<'c>(case: &Case<'c>, node: &Node, wait: TimeDelta) -> Option<Attached<'c>> {
     const BECAUSE: &str =
         "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node";
@@ -72,28 +73,28 @@ pub(super) fn volumes(case: &Case, node: &Node) -> Option<Finding> {
     Some(
         Finding::new(
             Confidence::Certain,
-            format!("{}: its Node {} is drained, and its volumes are still attached{said}.", head(case), node.name()),
+            format!("{}: its Node {} is drained, but its volumes are still attached{said}.", head(case), node.name()),
             evidence,
         )
         .blaming(blame)
-        .fix("See why the VolumeAttachment stays: the CSI driver's controller is down or denied ec2:DetachVolume, the kubelet no longer unmounts, or it was left behind by a pod that is gone. A terminationGracePeriod on the NodePool bounds the wait.")
+        .fix("Find out why the VolumeAttachment stays. The CSI driver's controller is down or AWS denies it ec2:DetachVolume, the kubelet no longer unmounts, or a deleted pod left the attachment behind. A terminationGracePeriod on the NodePool limits the wait.")
         .step(Risk::Inspect, "See what holds the attachment: its deletionTimestamp and status.detachError", Some(look)),
     )
 }
 
-/// The same where the VolumeAttachment was read, which tells who has to let go of the volume.
+/// The finding if nodewhy read the VolumeAttachment, which shows the component that must release the volume.
 pub(super) fn still_attached(case: &Case, node: &Node, attachment: &VolumeAttachment, evidence: Evidence) -> Finding {
     let name = &*attachment.metadata.name;
     let held = volume_attachments::why(case, node, attachment);
     let volume = attachment.spec.source.persistent_volume_name.as_deref().unwrap_or("unknown");
     let why = match &held {
         Some(held) => format!(": {}", held.why),
-        None => ", and nobody has asked for its deletion".to_owned(),
+        None => ", and no component has requested its deletion".to_owned(),
     };
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its Node {} is drained, and volume {volume} is still attached there by VolumeAttachment {name}{why}.",
+            "{}: its Node {} is drained, but volume {volume} is still attached there by VolumeAttachment {name}{why}.",
             head(case),
             node.name()
         ),
@@ -108,7 +109,7 @@ pub(super) fn still_attached(case: &Case, node: &Node, attachment: &VolumeAttach
         Some(held) => held.explain(finding, attachment),
         None => finding
             .blaming(volume_attachments::blame(attachment))
-            .fix("See why the volume counts as in use there: the kubelet does not unmount it, or its pod or claim was deleted by force and the volume is Released. Delete the VolumeAttachment once no process uses the volume. A terminationGracePeriod on the NodePool bounds the wait."),
+            .fix("Find out why the volume counts as in use there. Either the kubelet does not unmount it, or its pod or claim was deleted by force and the volume is Released. Delete the VolumeAttachment once no process uses the volume. A terminationGracePeriod on the NodePool limits the wait."),
     }
 }
 

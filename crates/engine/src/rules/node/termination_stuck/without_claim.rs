@@ -1,4 +1,4 @@
-//! A Node that was deleted, and whose NodeClaim is gone.
+//! A Node that was deleted and whose NodeClaim is gone.
 
 use super::budgets::{disruption_budget, shut_budget};
 use super::finalizers::node_held_by_other;
@@ -13,7 +13,7 @@ use crate::objects::{Node, Pod, Taint};
 use crate::rules::shared::{commands, volume_attachments};
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
-/// Whether Karpenter drains it: where the kubelet is silent and the instance gone, it lets go of the Node undrained.
+/// Whether Karpenter drains it. If the kubelet is silent and the instance gone, it releases the Node undrained.
 /// Source: core pkg/controllers/node/termination/controller.go `finalize` (v1.0.5, v1.14.3).
 pub(super) fn is_drained_without_claim(case: &Case, node: &Node) -> bool {
     case.cluster.missing(Input::NodeClaims).is_none() && node.is_ready()
@@ -35,8 +35,8 @@ pub(super) fn without_claim(case: &Case, node: &Node) -> Option<Finding> {
     })
 }
 
-/// Nothing is left that Karpenter could wait for: the NodeClaim goes after the instance, and every pod that is left
-/// tolerates the taint of the drain.
+/// Karpenter has nothing left to wait for: the NodeClaim goes after the instance, and every pod that is left tolerates
+/// the taint of the drain.
 fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
     let karpenter = case.karpenter().filter(|karpenter| karpenter.stopped.is_none())?;
     let ready = node.condition("Ready")?;
@@ -59,24 +59,24 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: {claim} is gone, its kubelet is silent and no pod is left to drain there, and Karpenter has not taken its finalizer {TERMINATION_FINALIZER} off the Node.",
+            "{}: {claim} is gone, its kubelet is silent and no pod is left to drain there, but Karpenter has not removed its finalizer {TERMINATION_FINALIZER} from the Node.",
             head(case)
         ),
         Evidence::new(
             format!("Node/{name}"),
             "metadata.finalizers",
             node.metadata.finalizers.join(", "),
-            "a NodeClaim goes only after its instance: with both gone, taking this off is all that is left to do",
+            "a NodeClaim goes only after its instance: with both gone, only this finalizer is left to remove",
         ),
     )
     .with(Evidence::new(
         format!("Node/{name}"),
         r#"status.conditions[?(@.type=="Ready")]"#,
         ready.shown(),
-        "of a Node that is not Ready, and whose instance is gone, Karpenter waits for no pod",
+        "Karpenter waits for no pod of a Node that is not Ready and whose instance is gone",
     ))
     .blaming(Blame::object("v1", "Node", name).field("metadata.finalizers"))
-    .fix("Restart Karpenter: it looks at every Node again, and takes the finalizer off. Where it does not, its log says why (ec2:DescribeInstances denied); with the instance gone, take the finalizer off by hand.")
+    .fix("Restart Karpenter, which disrupts no node: it checks every Node again and removes the finalizer. If it does not, its log says why (ec2:DescribeInstances denied). Once the instance is gone, you may remove the finalizer by hand.")
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .step(
         Risk::Mutating,
@@ -85,7 +85,7 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
     )
     .step(
         Risk::Destructive,
-        "Take the finalizer off once the instance is gone",
+        "Remove the finalizer once the instance is gone",
         node.metadata.finalizers.iter().position(|f| *f == TERMINATION_FINALIZER).map(|at| {
             format!("kubectl patch node {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'")
         }),
@@ -106,9 +106,10 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
     })
 }
 
-/// A Node of Karpenter before 0.28 that is empty, and whose Provisioner is gone.
+/// A Node of Karpenter before 0.28 that is empty and whose Provisioner is gone.
 ///
-/// What drained a Node looked for no Provisioner; that such Nodes stay, their users tell (aws/karpenter-provider-aws#2831).
+/// The drain of a Node did not look for a Provisioner. Users report that such Nodes stay
+/// (aws/karpenter-provider-aws#2831).
 /// Source: karpenter-provider-aws v0.18.1 pkg/controllers/termination/terminate.go `drain`, `terminate`.
 fn without_provisioner(case: &Case, node: &Node) -> Option<Finding> {
     let provisioner = node.metadata.label(PROVISIONER_NAME).filter(|_| case.cluster.is_before_machines())?;
@@ -133,14 +134,14 @@ fn without_provisioner(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its Provisioner {provisioner} is gone, no pod is left to drain there, and nobody takes Karpenter's finalizer {TERMINATION_FINALIZER} off it.",
+            "{}: its Provisioner {provisioner} is gone, no pod is left to drain there, but no controller removes Karpenter's finalizer {TERMINATION_FINALIZER} from it.",
             head(case)
         ),
         Evidence::new(
             format!("Node/{name}"),
             "metadata.finalizers",
             node.metadata.finalizers.join(", "),
-            "Karpenter terminates the instance and takes this off once the Node is drained, and it is",
+            "Karpenter terminates the instance and removes this once the Node is drained, and the Node is drained",
         ),
     )
     .with(Evidence::new(
@@ -150,11 +151,11 @@ fn without_provisioner(case: &Case, node: &Node) -> Option<Finding> {
         "there is no such Provisioner any more",
     ))
     .blaming(Blame::object("v1", "Node", name).field("metadata.finalizers"))
-    .fix(format!("Terminate the instance, then take the finalizer off by hand; or bring Provisioner {provisioner} back until the Node is gone. Karpenter's log says whether it tries (ec2:TerminateInstances denied)."))
+    .fix(format!("Terminate the instance, then remove the finalizer by hand. Or create Provisioner {provisioner} again until the Node is gone. Karpenter's log shows whether it tries (ec2:TerminateInstances denied)."))
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .step(
         Risk::Destructive,
-        "Take the finalizer off once the instance is gone",
+        "Remove the finalizer once the instance is gone",
         Some(format!("kubectl patch node {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{held}\"}}]'")),
     );
     Some(finding)

@@ -1,4 +1,4 @@
-//! An agent that fails on every Node of one image, and works on those of another.
+//! An agent that fails on every Node with one image and works on those with another.
 
 use crate::case::Case;
 use crate::case::node_image::Grain;
@@ -6,21 +6,22 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::Node;
 use std::collections::BTreeMap;
 
-/// How the pods of a DaemonSet do on the Nodes of one image.
+/// How many pods of a DaemonSet work on the Nodes with one image.
 #[derive(Debug, Default)]
 struct Tally {
     ready: u32,
     failing: u32,
 }
 
-/// The image of the Node, on which the agent works nowhere, and another one, on which it does.
+/// The image of the Node, with which the agent works nowhere, and another one, with which it does.
 #[derive(Debug)]
 pub(super) struct ImageSplit {
     pub own: String,
     pub other: String,
 }
 
-/// By system or kernel. The releases of two NodePools differ in more than themselves: they count where nothing else does.
+/// By system or kernel. The releases of two NodePools differ in more than themselves, so they only count if nothing
+/// else differs.
 pub(super) fn of(case: &Case, node: &Node, set: &str) -> Option<ImageSplit> {
     [Grain::System, Grain::Kernel].into_iter().find_map(|grain| told_apart(case, node, set, grain))
 }
@@ -40,7 +41,7 @@ pub(super) fn of_release(case: &Case, node: &Node, set: &str) -> Option<ImageSpl
 }
 
 fn told_apart(case: &Case, node: &Node, set: &str, grain: Grain) -> Option<ImageSplit> {
-    static TALLIES: Memo<BTreeMap<String, Tally>> = Memo::new("how an agent does on each image");
+    static TALLIES: Memo<BTreeMap<String, Tally>> = Memo::new("the Nodes on which an agent works, by image");
     let own = grain.of(case.cluster, node);
     let tallies = case.cluster.once(&TALLIES, &format!("{grain:?} {set}"), || {
         let mut tallies = BTreeMap::<String, Tally>::new();

@@ -1,4 +1,4 @@
-//! What an agent's pod needs that is no part of it: the network of its Node, and the Deployment that serves it.
+//! The needs of an agent's pod outside of it: the network of its Node, and the Deployment that serves it.
 
 use super::pod::{Agent, INSTANCE_TYPE};
 use super::words::last_words;
@@ -12,14 +12,14 @@ use crate::rules::shared::custom_networking::leaves_no_interface;
 use crate::rules::shared::network_plugin;
 use crate::upstream::{startup_taint, vpc_cni};
 
-/// What stands behind an agent whose own words tell nothing.
+/// The reason behind an agent with an unspecific message.
 pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
     too_few_interfaces(case, node, agent, says)
         .or_else(|| unserved(case, node, agent, says))
         .or_else(|| without_network(case, node, agent, says))
 }
 
-/// The sandbox fails in a plugin: the DaemonSet that installed it is the one to look at, not the pod that suffers.
+/// The sandbox fails in a plugin: the DaemonSet that installed it is at fault, not the pod that suffers.
 pub(super) fn refused_by_plugin(
     case: &Case,
     node: &Node,
@@ -37,7 +37,7 @@ pub(super) fn refused_by_plugin(
     };
     if !pod.is_ready() {
         let deeper = of_pod(case, node, pod);
-        let why = format!("{gets_none}, and {}", deeper.why);
+        let why = format!("{gets_none}, because {}", deeper.why);
         return Some(Obstacle { why, ..deeper.after(agent.link(says)) });
     }
     let owner = Agent::of(pod);
@@ -46,15 +46,14 @@ pub(super) fn refused_by_plugin(
     let is_alone = network == Some(plugin) && network_plugin::CHAINED.contains(&plugin);
     if let Some(main) = network_plugin::plugin(case, node).filter(|_| is_alone) {
         let main = &main.metadata.name;
-        let alone =
-            format!("its plugin stands alone in the configuration that containerd takes, without that of {main}");
+        let alone = format!("containerd loads only the configuration of its plugin, and not that of {main}");
         let why = format!(
-            "{gets_none}: plugin {plugin} of DaemonSet {set} stands alone in the configuration that containerd takes, without that of DaemonSet {main}, which gives addresses"
+            "{gets_none}: containerd loads only the configuration of plugin {plugin} of DaemonSet {set}. DaemonSet {main}, which assigns pod IPs, is not chained"
         );
         return Some(
             Obstacle::new(Proof::Lasting, why, owner.blame.clone(), agent.link(says))
                 .behind(Link::new(format!("Pod/{}", owner.name), alone))
-                .fix(format!("Use a version of DaemonSet {set} that waits for the configuration of {main} and chains itself to it; on this Node remove its own file from /etc/cni/net.d and restart pod {}, or replace the Node.", owner.name))
+                .fix(format!("Use a version of DaemonSet {set} that waits for the configuration of {main} and chains itself to it. On this node remove its own file from /etc/cni/net.d and restart pod {}, or replace the node, which evicts its pods.", owner.name))
                 .step(Risk::Inspect, "See what it installed", log),
         );
     }
@@ -64,22 +63,22 @@ pub(super) fn refused_by_plugin(
         return Some(
             Obstacle::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
                 .behind(Link::new(format!("Pod/{}", owner.name), "it has no free address for pods"))
-                .fix(format!("Give the Node more addresses: a larger range or subnet for DaemonSet {set}, or fewer pods (maxPods). Where it has free ones that {set} does not use, restart pod {} and upgrade.", owner.name))
+                .fix(format!("Give the node more addresses: a larger range or subnet for DaemonSet {set}, or fewer pods (maxPods). If it has free ones that {set} does not use, restart pod {} and upgrade. The restart leaves running pods alone.", owner.name))
                 .step(Risk::Inspect, "Read its log", log.clone())
-                .ask(format!("Why has {set} no address: is its range or subnet full, or has it not taken what it was given?"), log),
+                .ask(format!("Why has {set} no address: is its range or subnet full, or did it not take the addresses that it got?"), log),
         );
     }
-    let why = format!("{gets_none}: plugin {plugin} is of DaemonSet {set}, whose pod {} is Ready", owner.name);
+    let why = format!("{gets_none}: plugin {plugin} belongs to DaemonSet {set}, whose pod {} is Ready", owner.name);
     Some(
         Obstacle::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
             .behind(Link::new(format!("Pod/{}", owner.name), format!("its plugin {plugin} refuses the pod")))
-            .fix(format!("Read the log of pod {}: its plugin refuses pods on this Node.", owner.name))
+            .fix(format!("Read the log of pod {}: its plugin refuses pods on this node.", owner.name))
             .step(Risk::Inspect, "Read its log", log.clone())
-            .ask(format!("What does pod {} say of it?", owner.name), log),
+            .ask(format!("What does pod {} log about it?", owner.name), log),
     )
 }
 
-/// Nobody takes the configuration of a plugin from the Nodes when its DaemonSet goes, nor its program and its token.
+/// When the DaemonSet of a plugin is deleted, its configuration, its program and its token stay on the Nodes.
 fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str) -> Option<Obstacle> {
     let own = plugin.trim_end_matches("-shim").trim_end_matches("-cni");
     let is_its = |name: &str| name.contains(own);
@@ -94,22 +93,22 @@ fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str
     }
     let name = node.name();
     let left =
-        format!("its network configuration still calls plugin {plugin}, and no DaemonSet of it is in the cluster");
+        format!("its network configuration still calls plugin {plugin}, but no DaemonSet of it is in the cluster");
     let why = format!(
-        "pod {} gets no network ({says}): the Node was left as it was when {plugin} was taken away, {left}",
+        "pod {} gets no network ({says}): {plugin} was removed from the cluster but not from this Node, {left}",
         agent.name
     );
     Some(
         Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", name), agent.link(says))
             .behind(Link::new(format!("Node/{name}"), left))
-            .fix(format!("Delete the configuration of {plugin} from /etc/cni/net.d on this Node, so that containerd takes that of the plugin that is there, or replace the Node (drain it and delete its NodeClaim): new machines never had it."))
+            .fix(format!("Delete the configuration of {plugin} from /etc/cni/net.d on this node, so that containerd uses the current plugin's. Or replace the node (drain it and delete its NodeClaim), since new nodes never had it."))
             .step(Risk::Mutating, "Keep new pods away until then", format!("kubectl cordon {name}"))
             .ask(format!("Is there a DaemonSet of {plugin} under another name?"), "kubectl get daemonsets -A"),
     )
 }
 
-/// The plugin is still in the configuration of the Node, and what it needs only its own pod brings: after a restart of
-/// the machine /run is empty.
+/// The plugin is still in the configuration of the Node, but needs something that only its own pod brings: after a
+/// restart of the node /run is empty.
 /// Source: istio/istio#60668; istio 1.28 cni/pkg/plugin/plugin.go `CmdAdd`.
 fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Obstacle {
     let each_other = format!("plugin {plugin} refuses the pod of its own DaemonSet {}", agent.set);
@@ -117,12 +116,12 @@ fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Obstacle {
     let log = format!("kubectl describe pod -n {} {}", agent.namespace, agent.name);
     Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
         .behind(Link::new(format!("DaemonSet/{}", agent.set), each_other))
-        .fix(format!("Replace the Node, or take {plugin} out of /etc/cni/net.d there until pod {} runs, which puts it back. Use a version of DaemonSet {} whose plugin lets its own pod pass, or run that pod in the host's network.", agent.name, agent.set))
+        .fix(format!("Replace the node, which evicts its pods. Or remove {plugin} from /etc/cni/net.d there until pod {} runs, which adds it again. Use a version of DaemonSet {} whose plugin accepts its own pod, or run that pod in the host's network.", agent.name, agent.set))
         .step(Risk::Inspect, "See what the plugin lacks", log.clone())
-        .ask(format!("Is what plugin {plugin} lacks what only pod {} brings?", agent.name), log)
+        .ask(format!("Does plugin {plugin} lack something that only pod {} brings?", agent.name), log)
 }
 
-/// A pod in the network of its Node, which nobody has set up.
+/// A pod in the network of its Node, which no component has set up.
 pub(super) fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
     if agent.pod.spec.host_network || network_plugin::is_before_the_network(agent.pod.daemon_set()?) {
         return None;
@@ -130,13 +129,13 @@ pub(super) fn without_network(case: &Case, node: &Node, agent: &Agent, says: &st
     let plugin = &network_plugin::plugin(case, node)?.metadata.name;
     let pod = case.pods().find(|p| p.daemon_set() == Some(plugin) && !p.is_ready())?;
     let deeper = of_pod(case, node, pod);
-    let why = format!("pod {} fails ({says}), and the network of its Node is not up: {}", agent.name, deeper.why);
+    let why = format!("pod {} fails ({says}) because the network of its Node is not up: {}", agent.name, deeper.why);
     // That it fails for want of the network nobody says.
     let proof = if deeper.proof == Proof::None { Proof::None } else { Proof::Open };
     Some(Obstacle { why, proof, ..deeper.after(agent.link(says)) })
 }
 
-/// Agents that are not Ready without a Deployment, and what it does for them.
+/// Agents that are not Ready without a Deployment, and the Deployment's role for them.
 const SERVED: &[(&str, &str, &str)] = &[
     // cilium v1.17.3 Documentation/internals/cilium_operator.rst.
     ("cilium", "cilium-operator", "which gives it its addresses and resources"),
@@ -147,7 +146,7 @@ const SERVED: &[(&str, &str, &str)] = &[
 ];
 
 const TYPHA: &str = "calico-typha";
-/// Where Typha listens. Source: calico v3.29.2 typha/pkg/syncserver/sync_server.go `defaultPort`.
+/// The port of Typha. Source: calico v3.29.2 typha/pkg/syncserver/sync_server.go `defaultPort`.
 const TYPHA_PORT: u16 = 5473;
 
 fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
@@ -172,7 +171,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
     let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
     if let Some(taint) = pod.unscheduled().and_then(|said| taint_of_its_own(case, node, agent, pod, said)) {
         let why = format!(
-            "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name} does not tolerate {taint}, which all Nodes have and which goes only once {} is Ready, so both wait for each other",
+            "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name} does not tolerate {taint}, which all Nodes have. The taint goes only once {} is Ready, so both wait for each other",
             agent.name, agent.set
         );
         return Some(
@@ -180,7 +179,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
                 .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
                 .behind(Link::new(format!("Pod/{name}"), fails))
                 .fix(format!(
-                    "Let Deployment {deployment} tolerate {}, as what a network plugin needs must.",
+                    "Add a toleration for {} to Deployment {deployment}, because a network plugin needs it. This disrupts no workload.",
                     taint.key
                 ))
                 .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
@@ -191,13 +190,13 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
         Obstacle::new(Proof::Open, why, blame, agent.link(says))
             .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
             .behind(Link::new(format!("Pod/{name}"), fails))
-            .fix(format!("Get Deployment {deployment} running: until then {} is Ready on no new Node.", agent.set))
+            .fix(format!("Get Deployment {deployment} running: until then {} becomes Ready on no new node.", agent.set))
             .step(Risk::Inspect, "Read its log", log.clone())
-            .ask(format!("What does pod {name} say before it ends?"), log),
+            .ask(format!("What does pod {name} log before it exits?"), log),
     )
 }
 
-/// The taint that keeps it from every Node, and that goes only once the agent works.
+/// The taint that keeps it off every Node and goes only once the agent works.
 /// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `nodeConditionToTaintKeyStatusMap`.
 fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, said: &str) -> Option<&'c Taint> {
     const OF_NETWORK: [&str; 2] = [NOT_READY, "node.kubernetes.io/network-unavailable"];
@@ -211,7 +210,7 @@ fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, s
     (said.contains("untolerated taint") && everywhere).then_some(taint)
 }
 
-/// calico-node is well only where a Typha runs beside it.
+/// calico-node works only on Nodes that run a Typha.
 fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods: &[&Pod]) -> Option<Obstacle> {
     let beside = |name: &str| pods.iter().any(|typha| typha.is_ready() && typha.node() == name);
     let well = || {
@@ -223,7 +222,7 @@ fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods:
     }
     let only = "calico-node is Ready only on Nodes that run a Typha themselves";
     let why = format!(
-        "pod {} fails: {says}; {only}, so this one may not reach Typha on them (TCP port {TYPHA_PORT})",
+        "pod {} fails: {says}; {only}, so this one may not reach Typha there (TCP port {TYPHA_PORT})",
         agent.name
     );
     let blame = case.class_field("spec.securityGroupSelectorTerms").unwrap_or_else(|| agent.blame.clone());
@@ -231,20 +230,20 @@ fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods:
     Some(
         Obstacle::new(Proof::Open, why, blame, agent.link(says))
             .behind(Link::new(format!("Deployment/{TYPHA}"), only))
-            .fix(format!("Let the security groups of the Nodes admit TCP port {TYPHA_PORT} from each other: calico-node reads the API server through Typha."))
-            .step(Risk::Inspect, "See what it says of Typha", log.clone())
+            .fix(format!("Open TCP port {TYPHA_PORT} between the nodes in their security groups, because calico-node reads the API server through Typha. This disrupts nothing."))
+            .step(Risk::Inspect, "See what it logs about Typha", log.clone())
             .ask(format!("Does pod {} reach Typha?", agent.name), log),
     )
 }
 
-/// Custom networking leaves the first interface without pods, and security groups for pods keep one for themselves.
+/// Custom networking excludes the first interface for pods, and security groups for pods keep one for themselves.
 fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
     let type_ = node.metadata.label(INSTANCE_TYPE)?;
     if agent.set != vpc_cni::AWS_NODE || !leaves_no_interface(case, type_) {
         return None;
     }
     let lacks = format!(
-        "{type_} has 2 network interfaces for the VPC CNI: custom networking gives pods none of the first, and ENABLE_POD_ENI keeps the other for security groups for pods"
+        "{type_} has 2 network interfaces for the VPC CNI: custom networking excludes the first for pods, and ENABLE_POD_ENI keeps the other for security groups for pods"
     );
     let blame = match case.claim.and_then(NodeClaim::node_pool) {
         Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
@@ -254,7 +253,7 @@ fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Op
     Some(
         Obstacle::new(Proof::Lasting, format!("pod {} fails: {says}; {lacks}", agent.name), blame, agent.link(says))
             .behind(Link::new(format!("Node/{}", node.name()), lacks))
-            .fix("Keep types with fewer than three network interfaces out of the NodePool (mostly size medium), or turn off custom networking or ENABLE_POD_ENI on aws-node.")
+            .fix("Exclude types with fewer than three network interfaces in the NodePool (mostly size medium), or turn off custom networking or ENABLE_POD_ENI on aws-node.")
             .step(Risk::Inspect, "See the two settings", describe),
     )
 }

@@ -22,12 +22,12 @@ use crate::upstream::credentials::Credentials;
 use crate::upstream::vpc_cni;
 use readers::source_text;
 
-/// One pod of an agent, with what a sentence about it needs.
+/// One pod of an agent, with the names that a sentence about it needs.
 pub(super) struct Agent<'c> {
     pub(super) pod: &'c Pod,
     pub(super) name: &'c str,
     pub(super) namespace: &'c str,
-    /// Its DaemonSet, which makes the next pod as it made this one.
+    /// Its DaemonSet, which creates the next pod like this one.
     pub(super) blame: Blame,
     pub(super) set: &'c str,
 }
@@ -83,14 +83,14 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     };
     Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
         .fix(format!("Read the log of pod {}: it names the reason.", agent.name))
-        .step(Risk::Inspect, "See what the pod says", agent.describe())
+        .step(Risk::Inspect, "See what the pod reports", agent.describe())
         .ask(
             format!("What does pod {} log?", agent.name),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
         )
 }
 
-/// While the kubelet pauses between two pulls, its status only says so: why they fail, the event of the last try says.
+/// While the kubelet pauses between two pulls, its status only says that. The event of the last try says why they fail.
 /// Source: kubernetes v1.36.3 pkg/kubelet/images/image_manager.go `EnsureImageExists`, events/event.go.
 fn why_not_pulled(case: &Case, node: &Node, pod: &Pod, said: &str) -> Option<String> {
     if pull::explain(said) != Some(pull::UNEXPLAINED) {
@@ -113,13 +113,13 @@ pub(crate) fn cannot_be_set_up(case: &Case, node: &Node, pod: &Pod) -> bool {
     !pod.is_ready() && !pod.has_started() && newest_warning(case, node, pod).is_some()
 }
 
-/// Its machine was restarted, and since then its sandbox is refused: how its containers ended tells nothing.
+/// Its node was restarted, and since then its sandbox is refused: how its containers ended tells nothing.
 fn waits_for_another_sandbox(case: &Case, node: &Node, pod: &Pod) -> bool {
     let refuses = |e: &Event| e.names(&pod.metadata) && refused_sandbox(e).is_some() && waits_for_sandbox(pod, e);
     pod.has_started() && !pod.is_ready() && case.cluster.pod_events_on(node.name()).any(refuses)
 }
 
-/// What the kubelet said last of the pod since it was made, and what still may hold: where a container has started, the
+/// The kubelet's last message about the pod since its creation that may still hold. If a container has started, the
 /// sandbox and the volumes were there.
 fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Event> {
     // Source: kubernetes v1.36.3 pkg/kubelet/events/event.go.
@@ -144,7 +144,7 @@ fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Eve
     events().filter(|e| e.reason == newest.reason).min_by_key(|e| &e.message)
 }
 
-/// A pod that no Node has taken, though its DaemonSet made it for this one.
+/// A pod without a node, though its DaemonSet created it for this one.
 fn unscheduled(agent: &Agent, said: &str) -> Obstacle {
     let said = source_text::mask(said.trim().trim_end_matches('.'));
     let why = format!("pod {} is not scheduled: {said}", agent.name);
@@ -156,19 +156,23 @@ fn unscheduled(agent: &Agent, said: &str) -> Obstacle {
             Proof::Lasting,
             agent.in_spec("containers"),
             format!(
-                "Let DaemonSet {} ask for less, give it a priority above that of the pods there (system-node-critical), or let the NodePool make larger machines.",
+                "Lower the requests of DaemonSet {}, or give it a priority above that of the pods there (system-node-critical), which may evict them. Or allow larger nodes in the NodePool.",
                 agent.set
             ),
         )
     } else if said.contains("untolerated taint") {
-        (Proof::Lasting, agent.in_spec("tolerations"), format!("Let DaemonSet {} tolerate the taint.", agent.set))
+        (
+            Proof::Lasting,
+            agent.in_spec("tolerations"),
+            format!("Add a toleration for the taint to DaemonSet {}. Its pods restart.", agent.set),
+        )
     } else {
-        (Proof::Open, agent.blame.clone(), format!("See why pod {} is not scheduled.", agent.name))
+        (Proof::Open, agent.blame.clone(), format!("Find out why pod {} is not scheduled.", agent.name))
     };
-    Obstacle::new(proof, why, blame, link).fix(fix).step(Risk::Inspect, "See what the scheduler says", agent.describe())
+    Obstacle::new(proof, why, blame, link).fix(fix).step(Risk::Inspect, "See the scheduler's message", agent.describe())
 }
 
-/// What was said, as it stands, and of what.
+/// The message as it is, and its source.
 fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, container: Option<&str>) -> Obstacle {
     let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
     let said = &*source_text::mask(&steady(raw));
@@ -196,10 +200,10 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             let object = blame.object.clone();
             of(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame)
                 .behind(Link::new(object, lacks))
-                .fix(format!("Create it as DaemonSet {set} names it, or correct the name there."))
+                .fix(format!("Create it under the name that DaemonSet {set} uses, or correct the name there."))
                 .step(
                     Risk::Inspect,
-                    "See what is there",
+                    "See which ones exist",
                     format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
                 )
         }
@@ -208,54 +212,54 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers")))
         }
         Meaning::OutOfMemory => of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
-            .fix(format!("Raise the memory limit of DaemonSet {set}."))
+            .fix(format!("Raise the memory limit of DaemonSet {set}. Its pods restart."))
             .step(Risk::Inspect, "See its limits", agent.describe()),
         Meaning::Architecture => {
-            of(Proof::Lasting, fails("; its image is of another architecture than the Node"), agent.in_spec("containers"))
-                .fix(format!("Give DaemonSet {set} an image for all architectures of the Nodes, or keep it to those that it runs on."))
+            of(Proof::Lasting, fails("; its image is built for another architecture than the node's"), agent.in_spec("containers"))
+                .fix(format!("Give DaemonSet {set} an image for all architectures of your nodes, or limit it to those that it supports."))
         }
         Meaning::Processor => {
-            of(Proof::Lasting, fails("; its image is built for newer processors than that of the machine"), agent.in_spec("containers"))
-                .fix(format!("Give DaemonSet {set} a version whose image is built for such processors, or use machines with a newer one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."))
+            of(Proof::Lasting, fails("; its image is built for newer processors than the node's"), agent.in_spec("containers"))
+                .fix(format!("Give DaemonSet {set} a version whose image supports such processors, or use instance types with a newer one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."))
         }
         Meaning::InstanceType => {
             let type_ = node.metadata.label(INSTANCE_TYPE).unwrap_or("of this Node");
             of(Proof::Lasting, fails(&format!("; its version does not know the instance type {type_}")), agent.in_spec("containers"))
-                .fix(format!("Upgrade DaemonSet {set}, or leave the type {type_} out of the NodePool."))
+                .fix(format!("Upgrade DaemonSet {set}, or exclude the type {type_} in the NodePool."))
         }
         Meaning::Forbidden { account, what } => forbidden(agent, account, what, link()),
         Meaning::AwsDenied { action } => {
             let (whose, blame) = role(case, agent);
             of(Proof::Lasting, fails(&format!("; {whose} does not permit {action}")), blame)
                 .behind(Link::new(format!("Pod/{name}"), format!("{whose} does not permit {action}")))
-                .fix(format!("Let {whose} permit {action}."))
+                .fix(format!("Allow {action} in {whose}. This disrupts nothing."))
         }
         Meaning::WebIdentity => {
             let account = agent.account();
-            of(Proof::Lasting, fails(&format!("; AWS does not take the token of ServiceAccount {account}")), agent.account_blame())
-                .fix(format!("Let the trust policy of the role that ServiceAccount {account} names admit system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider."))
+            of(Proof::Lasting, fails(&format!("; AWS rejects the token of ServiceAccount {account}")), agent.account_blame())
+                .fix(format!("Allow system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider in the trust policy of the role that ServiceAccount {account} names. This disrupts nothing."))
                 .step(Risk::Inspect, "See the role that it names", format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"))
         }
-        Meaning::Metadata => metadata(case, agent, of(Proof::Open, fails("; the instance's metadata cannot be reached"), agent.blame.clone())),
+        Meaning::Metadata => metadata(case, agent, of(Proof::Open, fails("; it cannot reach the instance's metadata"), agent.blame.clone())),
         Meaning::ApiServer { address } => api_server(case, node, agent, said, says, address),
         Meaning::Runtime { name: runtime } => {
             let why = fails(&format!("; containerd on the Node has no runtime {runtime}"));
-            of(Proof::Lasting, why, of_image(case, node)).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or let an operator install it before this pod."))
+            of(Proof::Lasting, why, of_image(case, node)).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or have an operator install it before this pod."))
         }
         Meaning::RuntimeProgram { name: program } => {
-            let why = fails(&format!("; containerd on the Node is told to start pods with {program}, which its image does not have"));
+            let why = fails(&format!("; containerd on the Node must start pods with {program}, but its image does not have that"));
             of(Proof::Lasting, why, of_image(case, node))
                 .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
-                .fix(format!("Select an image that has {program} (for nvidia-container-runtime EKS's NVIDIA variants), or do not let user data or an operator name it in containerd's configuration."))
+                .fix(format!("Select an image that has {program} (for nvidia-container-runtime EKS's NVIDIA variants), or remove it from containerd's configuration in user data or an operator."))
         }
-        Meaning::CgroupDriver => of(Proof::Lasting, fails("; its kubelet uses cgroupfs, and the container runtime of the same image systemd"), of_cgroups(case, node))
+        Meaning::CgroupDriver => of(Proof::Lasting, fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd"), of_cgroups(case, node))
             .behind(Link::new(format!("Node/{}", node.name()), format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image)))
-            .fix("Let both use systemd: leave cgroupDriver out of the kubelet's configuration and SystemdCgroup out of containerd's, or pin a release of the image whose kubelet is set up right."),
+            .fix("Use systemd for both: remove cgroupDriver from the kubelet's configuration and SystemdCgroup from containerd's, or pin a release of the image with the correct setting."),
         Meaning::PluginPath { program, path } => {
-            let why = format!("pod {name} gets no network: containerd looks for plugin {program} in {path}, and DaemonSets put theirs into /opt/cni/bin");
+            let why = format!("pod {name} gets no network: containerd looks for plugin {program} in {path}, but DaemonSets put theirs into /opt/cni/bin");
             of(Proof::Lasting, why, of_runtime_settings(case, node, path))
                 .behind(Link::new(format!("Node/{}", node.name()), format!("its containerd takes network plugins from {path}")))
-                .fix("Let bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration be /opt/cni/bin on these machines, and replace them.")
+                .fix("Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for these nodes, and replace them, which evicts their pods.")
         }
         Meaning::CniPlugin { plugin, network } => {
             return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
@@ -271,10 +275,10 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         Meaning::RunsAsRoot => runs_as_root(agent, says, link()),
         Meaning::StoppedUnnoticed => stopped_unnoticed(node, agent, says, link()),
         Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
-            .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the image of the Node does not have.")),
+            .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the node's image does not have.")),
     };
     if obstacle.steps.is_empty() {
-        obstacle.step(Risk::Inspect, "See what the pod says", agent.describe())
+        obstacle.step(Risk::Inspect, "See what the pod reports", agent.describe())
     } else {
         obstacle
     }
@@ -288,12 +292,14 @@ fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Obstacle {
         Some(role) => (
             Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", role),
             format!(
-                "Apply the whole manifest of the version of DaemonSet {set}: ClusterRole {role} lacks what the message names, or ServiceAccount {account} is not bound to it."
+                "Apply the whole manifest of the version of DaemonSet {set}: ClusterRole {role} lacks what the message names, or ServiceAccount {account} is not bound to it. This disrupts nothing."
             ),
         ),
         None => (
             Blame::object("v1", "ServiceAccount", account).namespace(namespace),
-            format!("Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names."),
+            format!(
+                "Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names. This disrupts nothing."
+            ),
         ),
     };
     let why = format!("pod {name} fails: its ServiceAccount {account} cannot {what}");
@@ -307,20 +313,20 @@ fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Obstacle {
         )
 }
 
-/// Cilium's operator cuts the cluster's range into one for each Node, and a CiliumNode keeps its own for as long as it is
-/// there, whether its machine is or not.
+/// Cilium's operator divides the cluster's range into one for each Node. A CiliumNode keeps its own range as long as it
+/// exists, with or without its node.
 /// Sources: cilium v1.14 pkg/ipam/allocator/podcidr/podcidr.go (`allocator full`); cilium/cilium#17837.
 fn no_pod_cidr(agent: &Agent, says: &str, link: Link) -> Obstacle {
     let why = format!(
-        "pod {} waits in vain for a range of addresses for the Node's pods: the operator gives none, for its pool is used up, also by CiliumNodes of machines that are gone, or it does not run ({says})",
+        "pod {} gets no range of addresses for the Node's pods: the operator does not run, or assigns none because its pool is used up, also by CiliumNodes whose nodes are gone ({says})",
         agent.name
     );
     Obstacle::new(Proof::Open, why, agent.blame.clone(), link)
-        .fix("Delete CiliumNodes whose machines are gone, or give the pool another range (cluster-pool-ipv4-cidr); where the operator does not run, mend that first.")
-        .step(Risk::Inspect, "See what the operator says", format!("kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error", agent.namespace))
+        .fix("If the operator does not run, fix that first. Otherwise delete CiliumNodes whose nodes are gone, which disrupts nothing, or give the pool another range (cluster-pool-ipv4-cidr).")
+        .step(Risk::Inspect, "See what the operator logs", format!("kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error", agent.namespace))
 }
 
-/// Where the kubelet's words tell nothing, the container's own may.
+/// If the kubelet's message tells nothing, the container's own may.
 fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
     let Some(said) = said::last(case, agent) else { return unexplained(case, node, agent, says, container) };
     let text = excerpt(&said.line.text);
@@ -340,47 +346,47 @@ fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option
     if is_own { obstacle } else { Obstacle { proof: Proof::Open, ..obstacle } }
 }
 
-/// The kubelet names the pod once more, which every pod is called otherwise.
+/// The kubelet repeats the pod's name, which differs for every pod.
 fn runs_as_root(agent: &Agent, says: &str, link: Link) -> Obstacle {
     let (name, set) = (agent.name, agent.set);
     let why = says.split_once(" (pod: \"").map_or(says, |(why, _)| why);
     Obstacle::new(Proof::Lasting, format!("pod {name} fails: {why}"), agent.in_spec("containers"), link).fix(format!(
-        "Take runAsNonRoot out of DaemonSet {set}, or name a user there that is not root (runAsUser), if it can work so."
+        "Remove runAsNonRoot from DaemonSet {set}, or set a user there that is not root (runAsUser), if it can work so."
     ))
 }
 
-/// The kubelet probes what it takes for running.
+/// The kubelet probes a container that is no longer running.
 fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Obstacle {
     let why = format!(
-        "pod {} fails: a container of it has stopped, and containerd holds it for running: it lost that it ended ({says})",
+        "pod {} fails: one of its containers has stopped, but containerd missed that and reports it as running ({says})",
         agent.name
     );
     Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
-        .fix("Restart containerd on the machine (systemctl restart containerd), or replace the Node: nothing else makes it look again. An image with another release of containerd may not lose it.")
+        .fix("Restart containerd on the node (systemctl restart containerd), which leaves running pods alone, or replace the node. Nothing else makes containerd check again. An image with another release of containerd may not have this fault.")
         .step(Risk::Inspect, "See the releases of containerd", "kubectl get nodes -o wide".to_owned())
-        .ask("Has the machine a process of that container (crictl ps, ps aux on the machine)?", agent.describe())
+        .ask("Does the node have a process of that container (crictl ps, ps aux on the node)?", agent.describe())
 }
 
-/// Who mounts a path that is missing, without a type, has the runtime make a directory of it: a race of two pods.
+/// If a pod mounts a missing path without a type, the runtime creates a directory there: a race of two pods.
 /// Source: containerd v2.1.4 internal/cri/opts/spec_linux_opts.go `WithMounts`.
 fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, obstacle: Obstacle) -> Obstacle {
     let is_no = format!("{path} on it is no {kind}");
     let fix = format!(
-        "Let each DaemonSet that mounts {path} ask for the same kind (type: FileOrCreate for a file), for one that names no type makes a directory where it starts first; then remove the path from this Node and restart pod {}, or replace the Node.",
+        "Set the same type in each DaemonSet that mounts {path} (type: FileOrCreate for a file), because one without a type creates a directory if it starts first. Then remove the path from this node and restart pod {}, or replace the node, which evicts its pods.",
         agent.name
     );
     obstacle
         .behind(Link::new(format!("Node/{}", node.name()), is_no))
         .fix(fix)
-        .step(Risk::Inspect, "See what the pod says", agent.describe())
+        .step(Risk::Inspect, "See what the pod reports", agent.describe())
         .step(
             Risk::Inspect,
-            "See who mounts the path",
+            "See which DaemonSets mount the path",
             format!("kubectl get daemonsets -A -o yaml | grep -A1 'path: {path}$'"),
         )
 }
 
-/// The kubelet gives a pod the addresses of Services, once it has read them.
+/// The kubelet gives a pod the addresses of Services once it has read them.
 fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Obstacle {
     if let Some(skew) = kubelet_skew::of(case, node) {
         let (blame, fix) = skew.blame_and_fix(case, node);
@@ -391,7 +397,7 @@ fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, li
     }
     let why = fails("; its kubelet has not read the Services once");
     let open = Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
-        .fix("See why the kubelet cannot list Services: a version newer than the API server's, rights that it lacks, or an API server out of reach.");
+        .fix("Find out why the kubelet cannot list Services: its version is newer than the API server's, it lacks permissions, or it cannot reach the API server.");
     match case.cluster.api_server().version {
         Some(_) => open,
         None => open.ask("Which version has the API server?", "kubectl version"),
@@ -405,18 +411,18 @@ fn own_cluster_role(set: &str) -> Option<&str> {
     ["aws-node", "cilium", "calico-node"].contains(&set).then_some(set)
 }
 
-/// What selects the image of the machine.
+/// The field that selects the node's image.
 fn of_image(case: &Case, node: &Node) -> Blame {
     case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()))
 }
 
-/// User data that configures either program may be at fault; else the image brings both.
+/// User data that configures either program may be at fault; otherwise the image brings both.
 fn of_cgroups(case: &Case, node: &Node) -> Blame {
     let sets_it = ["cgroupDriver", "cgroup-driver", "SystemdCgroup", "containerd/config.toml"];
     case.user_data_naming(&sets_it).unwrap_or_else(|| of_image(case, node))
 }
 
-/// User data that names it sets it; else the image does.
+/// User data that names it sets it; otherwise the image does.
 fn of_runtime_settings(case: &Case, node: &Node, named: &str) -> Blame {
     case.user_data_naming(&[named]).unwrap_or_else(|| of_image(case, node))
 }
@@ -462,7 +468,7 @@ fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Ob
     Obstacle { proof, blame, ..obstacle }
 }
 
-/// Whose permissions the pod has.
+/// The permissions that the pod uses.
 fn role(case: &Case, agent: &Agent) -> (String, Blame) {
     match (Credentials::of(agent.pod), case.class()) {
         (Credentials::Irsa(role), _) => {
@@ -494,15 +500,18 @@ fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
             let blame = Blame::class(class).field(field);
             Obstacle { proof: Proof::Lasting, blame, ..obstacle }
                 .behind(Link::new(object, "httpPutResponseHopLimit is 1, and the pod is one hop away"))
-                .fix(format!("Set httpPutResponseHopLimit to 2, or give DaemonSet {} the region without metadata (IRSA or Pod Identity, AWS_REGION).", agent.set))
+                .fix(format!("Set httpPutResponseHopLimit to 2, or give DaemonSet {} the region without metadata (IRSA or Pod Identity, AWS_REGION). The first affects new nodes.", agent.set))
         }
         None => obstacle
-            .fix(format!("Let pod {} reach the instance's metadata, or do without it.", agent.name))
-            .ask("Who keeps the pod from the instance's metadata?", agent.describe()),
+            .fix(format!(
+                "Open the way from pod {} to the instance's metadata, or configure it to work without metadata.",
+                agent.name
+            ))
+            .ask("What keeps the pod from the instance's metadata?", agent.describe()),
     }
 }
 
-/// The API server's Service is made reachable by kube-proxy, or by a plugin that was told the server's own address.
+/// kube-proxy makes the API server's Service reachable, or a plugin that knows the server's own address.
 fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, address: &str) -> Obstacle {
     let here = agent.link(says);
     let proxy = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY));
@@ -520,7 +529,7 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
             return Obstacle { why, proof: Proof::Lasting, ..told.after(here) };
         }
         let deeper = without_pod(case, node, KUBE_PROXY);
-        let why = format!("pod {} cannot reach the API server at {address}, and {}", agent.name, deeper.why);
+        let why = format!("pod {} cannot reach the API server at {address}, because {}", agent.name, deeper.why);
         return Obstacle { why, ..deeper.after(here) };
     }
     let deeper = behind::without_network(case, node, agent, says);
@@ -529,14 +538,14 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
     }
     let why = format!("pod {} cannot reach the API server at {address}: {says}", agent.name);
     Obstacle::new(Proof::Open, why, agent.blame.clone(), here)
-        .fix("Let the Node reach the API server: its security group and the cluster's on port 443, and whatever makes the Service kubernetes.default reachable there.")
+        .fix("Open the way from the node to the API server: port 443 in its security group and the cluster's, and the component that makes the Service kubernetes.default reachable there.")
         .ask(
             format!("Can other pods of Node {} reach {address}?", node.name()),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
         )
 }
 
-/// What its log ends with is of something else than of an address that it does not reach.
+/// Whether its log ends with something else than an address that it does not reach.
 fn ends_with_other_words(says: &str) -> bool {
     const UNREACHED: [&str; 5] = ["dial ", "timeout", "timed out", "refused", "unreachable"];
     const ENDS: &str = "its log ends with";
@@ -544,8 +553,8 @@ fn ends_with_other_words(says: &str) -> bool {
     lower.contains(ENDS) && !UNREACHED.iter().any(|word| lower.contains(word))
 }
 
-/// A plugin that stands in for kube-proxy needs the API server's own address: where kube-proxy is kept off the Node by
-/// design, nothing else makes the Service reachable for it.
+/// A plugin that replaces kube-proxy needs the API server's own address. If kube-proxy is kept off the Node by design,
+/// nothing else makes the Service reachable for it.
 fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacle> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *KUBE_PROXY);
     let by_design = match set {
@@ -560,16 +569,16 @@ fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacl
                 "calico-system" => "tigera-operator",
                 other => other,
             }),
-            "Tell Calico the API server's own address before kube-proxy goes: ConfigMap kubernetes-services-endpoint with KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, then restart its pods.",
+            "Give Calico the API server's own address before you remove kube-proxy: ConfigMap kubernetes-services-endpoint with KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Then restart its pods.",
         ),
         "cilium" => (
             agent.in_spec("containers"),
-            "Tell Cilium the API server's own address (Helm: k8sServiceHost and k8sServicePort), or let kube-proxy run.",
+            "Give Cilium the API server's own address (Helm: k8sServiceHost and k8sServicePort), or run kube-proxy.",
         ),
         _ => return None,
     };
     let why = format!(
-        "kube-proxy has no pod on it ({by_design}), and {} does not know the API server's own address",
+        "kube-proxy has no pod on it ({by_design}), but {} does not know the API server's own address",
         agent.set
     );
     let object = blame.object.clone();
@@ -577,11 +586,11 @@ fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacl
         Obstacle::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
             .behind(Link::new(object, format!("DaemonSet {} would find the API server's own address there", agent.set)))
             .fix(fix)
-            .step(Risk::Inspect, "See what the pod says", agent.describe()),
+            .step(Risk::Inspect, "See what the pod reports", agent.describe()),
     )
 }
 
-/// The pod fails and nothing says why.
+/// The pod fails and no message says why.
 fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
     let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
     let link = agent.link(says);
@@ -589,7 +598,7 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         Some(container) => format!("kubectl logs -n {namespace} {name} -c {container} --previous --tail=50"),
         None => agent.describe(),
     };
-    let question = format!("What does pod {name} say before it ends?");
+    let question = format!("What does pod {name} log before it exits?");
     if let Some(deeper) = behind::found(case, node, agent, says).or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
@@ -607,14 +616,14 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
     let of_types = image.zip(network_plugin::rank(set).and_then(|_| only_this_family(case, node)));
     let obstacle = if let Some((image, split)) = of_types {
         let why = format!(
-            "pod {name} fails: {says}; {image} works on machines of {}, and on none of {}",
+            "pod {name} fails: {says}; {image} works on nodes of {}, but on none of {}",
             split.others, split.family
         );
-        let says = format!("{image} works on {}, and on no {}", split.others, split.family);
+        let says = format!("{image} works on {}, but on no {}", split.others, split.family);
         Obstacle::new(Proof::Open, why, agent.in_spec("containers"), link)
             .behind(Link::new(format!("DaemonSet/{set}"), says))
             .fix(format!(
-                "Upgrade DaemonSet {set} to a version that knows {}, or leave {0} out of the NodePool.",
+                "Upgrade DaemonSet {set} to a version that knows {}, or exclude {0} in the NodePool.",
                 split.family
             ))
     } else {
@@ -652,9 +661,9 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
     }
 }
 
-/// The same DaemonSet works on the Nodes of another image: what differs is the image, which the node class selects.
+/// The same DaemonSet works on the Nodes with another image: the image differs, which the node class selects.
 fn on_one_image(case: &Case, agent: &Agent, split: &ImageSplit, why: &str, link: Link, fix: &str) -> Obstacle {
-    let only = format!("it works with image {}, and nowhere with {}", split.other, split.own);
+    let only = format!("it works with image {}, but nowhere with {}", split.other, split.own);
     let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| agent.blame.clone());
     let image = blame.object.clone();
     let obstacle = Obstacle::new(Proof::Open, format!("{why}; {only}"), blame, link)
@@ -665,14 +674,14 @@ fn on_one_image(case: &Case, agent: &Agent, split: &ImageSplit, why: &str, link:
         obstacle.behind(Link::new(image, format!("it selects {}", split.own)))
     };
     obstacle.fix(format!(
-        "Pin the release of the image on which it works ({}), or give DaemonSet {} a version that works on the other. {fix}",
+        "Pin the release of the image with which it works ({}), or give DaemonSet {} a version that works on the other. {fix}",
         split.other, agent.set
     ))
 }
 
-const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance): the usual reasons are a role without AmazonEKS_CNI_Policy, an API server that kube-proxy does not make reachable, a subnet without free addresses, and a version older than the instance type.";
+const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance). The usual reasons are a role without AmazonEKS_CNI_Policy, no way to the API server through kube-proxy, a subnet without free addresses, and a version older than the instance type.";
 
-/// No machine of the Node's instance family is usable, while those of others are.
+/// No node of the Node's instance family is usable, while those of others are.
 struct FamilySplit {
     family: String,
     others: String,

@@ -1,4 +1,4 @@
-//! A port of the Node that an agent wants and another has.
+//! A port of the Node that an agent needs and another program has.
 
 use super::pod::Agent;
 use super::{Obstacle, Proof};
@@ -9,7 +9,7 @@ use crate::objects::Pod;
 use crate::rules::shared::network_plugin::{self, KUBE_PROXY};
 use std::collections::BTreeSet;
 
-/// Who took a port of the Node first, where a pod says that it takes it.
+/// The pod that used a port of the Node first, if a pod declares the port.
 pub(super) fn taken(
     case: &Case,
     agent: &Agent,
@@ -21,11 +21,11 @@ pub(super) fn taken(
     let takes = |pod: &&Pod| port.is_some_and(|port| pod.takes_host_port(port));
     let mut holders: Vec<&Pod> = case.pods().filter(is_other).filter(takes).collect();
     holders.sort_by_key(|pod| &pod.metadata.name);
-    let what = port.map_or_else(|| "the port that it wants".to_owned(), |port| format!("port {port} of the Node"));
+    let what = port.map_or_else(|| "the port that it needs".to_owned(), |port| format!("port {port} of the Node"));
     let Some(holder) = holders.first() else {
         return Obstacle::new(Proof::Open, fails(&format!("; another program has {what}")), agent.blame.clone(), link)
             .fix(format!(
-                "Find who has {what}, another agent in the Node's network or a service of the image, and give one of the two another port."
+                "Find the program that has {what}: another agent in the node's network or a service of the image. Give one of the two another port.",
             ))
             .step(
                 Risk::Inspect,
@@ -46,7 +46,7 @@ pub(super) fn taken(
     let object = blame.object.replacen('/', " ", 1);
     Obstacle::new(Proof::Lasting, fails(&format!("; {kind} {name} has {what}")), blame, link)
         .behind(Link::new(format!("Pod/{}", holder.metadata.name), format!("it takes {what}")))
-        .fix(format!("Give {object} another port, or take it out of the Node's network (hostNetwork, hostPort)."))
+        .fix(format!("Give {object} another port, or take it out of the node's network (hostNetwork, hostPort). Its pods restart."))
         .step(
             Risk::Inspect,
             "See which ports the other takes",
@@ -57,9 +57,9 @@ pub(super) fn taken(
         )
 }
 
-/// A port of the Node that another workload has on each Node where the agent fails, and on none where it works.
+/// A port of the Node that another workload has on each Node on which the agent fails, and on none on which it works.
 pub(super) fn taken_where_it_fails(case: &Case, set: &str) -> Option<u16> {
-    static PORTS: Memo<Option<u16>> = Memo::new("a port that is taken where an agent fails");
+    static PORTS: Memo<Option<u16>> = Memo::new("a port that is taken on Nodes on which an agent fails");
     let found = case.cluster.once(&PORTS, set, || {
         let (mut failing, mut well) = (Vec::new(), Vec::new());
         for node in case.cluster.nodes() {

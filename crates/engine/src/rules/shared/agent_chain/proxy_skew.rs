@@ -1,4 +1,4 @@
-//! A kube-proxy that is older than what the API server still serves: it runs, and writes no rules.
+//! A kube-proxy that is too old for the API server: it runs, but writes no rules.
 
 use super::pod::Agent;
 use super::{Obstacle, Proof};
@@ -36,11 +36,11 @@ pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str
         Obstacle::new(Proof::Lasting, why, blame, agent.link(says))
             .behind(Link::new(format!("Pod/{}", proxy.metadata.name), lists))
             .fix(format!(
-                "Upgrade DaemonSet {KUBE_PROXY} (the add-on) to the version of the cluster: it may be three minors older than the API server at most."
+                "Upgrade DaemonSet {KUBE_PROXY} (the add-on) to the version of the cluster. It may be at most three minor versions older than the API server. Its pods restart, which disrupts no workload."
             ))
             .step(
                 Risk::Inspect,
-                "See what it says",
+                "See what it logs",
                 format!("kubectl logs -n {namespace} {} --tail=50", proxy.metadata.name),
             ),
     )

@@ -1,5 +1,5 @@
-//! The API server refuses the pods of a DaemonSet: a quota, a webhook, a policy, or something that the pod names is not
-//! there.
+//! The API server rejects the pods of a DaemonSet: because of a quota, a webhook, a policy, or a missing object that
+//! the pod names.
 
 use super::{Obstacle, Proof};
 use crate::api::{Blame, Confidence, Evidence, Link, Risk};
@@ -7,18 +7,18 @@ use crate::case::Case;
 use crate::objects::input::Input;
 use crate::objects::{Event, LabelSelector, Node, Webhook, WebhookConfiguration};
 
-/// A DaemonSet whose pods are refused.
+/// A DaemonSet whose pods the API server rejects.
 #[derive(Debug)]
 pub(crate) struct RefusedPods<'c> {
     event: &'c Event,
     namespace: String,
-    /// What the API server says.
+    /// The API server's message.
     pub said: String,
-    /// Whether the pods of the Node could be read: without them one may be there.
+    /// Whether nodewhy could read the pods of the Node: otherwise one may exist.
     read: bool,
 }
 
-/// The newest refusal since the Node is there, unless a pod was made after it.
+/// The newest rejection since the Node exists, unless a pod was created after it.
 /// Source: kubernetes v1.36.3 pkg/controller/controller_utils.go `FailedCreatePodReason`, `SuccessfulCreatePodReason`.
 pub(crate) fn refused<'c>(
     case: &Case<'c>,
@@ -62,7 +62,7 @@ impl RefusedPods<'_> {
             format!("Event DaemonSet/{}", self.event.involved_object.name),
             "message",
             self.said.clone(),
-            "the DaemonSet controller tries again with growing pauses",
+            "the DaemonSet controller retries with growing pauses",
         )
         .figures(self.event.said())
     }
@@ -70,7 +70,7 @@ impl RefusedPods<'_> {
     pub(crate) fn obstacle(&self, case: &Case, name: &str) -> Obstacle {
         let namespace = &self.namespace;
         let (blame, says, fix) = self.reason(case, name);
-        let why = format!("the API server refuses the pods of DaemonSet {name}: {}", self.said);
+        let why = format!("the API server rejects the pods of DaemonSet {name}: {}", self.said);
         let deepest = blame.as_ref().map(|blame| Link::new(&blame.object, says));
         let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
         let link = Link::new(format!("DaemonSet/{name}"), self.said.clone());
@@ -86,21 +86,21 @@ impl RefusedPods<'_> {
                     "See the DaemonSet's events",
                     format!("kubectl describe daemonset -n {namespace} {name}"),
                 )
-                .step(Risk::Inspect, "See what admits pods", admission);
+                .step(Risk::Inspect, "See the quotas and webhooks that may reject pods", admission);
         obstacle.links.extend(deepest);
         if let Some(command) = see {
-            obstacle = obstacle.step(Risk::Inspect, "See what refuses", command);
+            obstacle = obstacle.step(Risk::Inspect, "See the object that rejects the pods", command);
         }
         if !self.read {
             obstacle = obstacle.ask(
-                format!("Has the Node a pod of DaemonSet {name} all the same?"),
+                format!("Does the Node have a pod of DaemonSet {name} nevertheless?"),
                 format!("kubectl get pods -n {namespace} -o wide"),
             );
         }
         obstacle
     }
 
-    /// What refuses, where the message names it.
+    /// The object that rejects the pods, if the message names it.
     fn reason(&self, case: &Case, name: &str) -> (Option<Blame>, &'static str, String) {
         let (said, namespace) = (self.said.as_str(), &self.namespace);
         let named = |before: &str, until: &[char]| {
@@ -112,11 +112,11 @@ impl RefusedPods<'_> {
             let blame = Blame::object("v1", "ResourceQuota", quota).namespace(namespace).field("spec.hard");
             let fix = if said.contains("must specify") {
                 format!(
-                    "Delete ResourceQuota {quota}, leave out the limits that system pods do not set, or give namespace {namespace} a LimitRange with defaults."
+                    "Delete ResourceQuota {quota}, remove the limits that system pods do not set, or give namespace {namespace} a LimitRange with defaults. None of this disrupts running pods."
                 )
             } else {
                 format!(
-                    "Raise ResourceQuota {quota} of namespace {namespace}, or delete it: an exceeded quota refuses system pods too."
+                    "Raise ResourceQuota {quota} of namespace {namespace}, or delete it: an exceeded quota rejects system pods too. Neither disrupts running pods."
                 )
             };
             return (Some(blame), "it refuses the pod", fix);
@@ -132,24 +132,26 @@ impl RefusedPods<'_> {
                 None => (Blame::object(ADMISSION, "MutatingWebhookConfiguration", webhook), String::new()),
             };
             let fix = format!(
-                "Leave namespace {namespace} out of the webhook {webhook}{held}, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts."
+                "Exclude namespace {namespace} in the webhook {webhook}{held}, or get its service running. If that service only runs on nodes that wait for it, nothing ever starts."
             );
-            return (Some(blame), "its webhook does not admit the pod", fix);
+            return (Some(blame), "its webhook rejects the pod", fix);
         }
         // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/policy/validating/dispatcher.go.
         if let Some(policy) = named("ValidatingAdmissionPolicy '", &['\'']) {
             let blame = Blame::object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policy);
-            let fix =
-                format!("Leave namespace {namespace} out of ValidatingAdmissionPolicy {policy} or of its binding.");
+            let fix = format!(
+                "Exclude namespace {namespace} in ValidatingAdmissionPolicy {policy} or in its binding. This disrupts no running pod."
+            );
             return (Some(blame), "it denies the pod", fix);
         }
         // Source: k8s.io/pod-security-admission v0.36.3 admission/admission.go `EvaluatePod`.
         if said.contains("violates PodSecurity") {
             let blame = Blame::object("v1", "Namespace", namespace)
                 .field("metadata.labels['pod-security.kubernetes.io/enforce']");
-            let fix =
-                format!("Let namespace {namespace} enforce the level privileged: agents of a Node need the host.");
-            return (Some(blame), "its level of Pod Security does not admit the pod", fix);
+            let fix = format!(
+                "Set the level of namespace {namespace} to privileged, because agents of a node need the host. This disrupts no running pod."
+            );
+            return (Some(blame), "its level of Pod Security rejects the pod", fix);
         }
         // It does not say which: kubernetes v1.36.3 plugin/pkg/admission/limitranger/admission.go.
         if ["usage per Container is ", "usage per Pod is ", "limit to request ratio per "]
@@ -159,9 +161,9 @@ impl RefusedPods<'_> {
             let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
             let blame = set.field("spec.template.spec.containers.resources");
             let fix = format!(
-                "Let the LimitRange of namespace {namespace} admit what agents ask for, or delete it; else let DaemonSet {name} ask for what it admits."
+                "Change the LimitRange of namespace {namespace} to allow what agents request, or delete it. Or change the requests of DaemonSet {name} to fit."
             );
-            return (Some(blame), "what it asks for is outside of the namespace's LimitRange", fix);
+            return (Some(blame), "the requests are outside of the namespace's LimitRange", fix);
         }
         // Source: kubernetes v1.36.3 plugin/pkg/admission/priority/admission.go.
         if let Some(class) = named("no PriorityClass with name ", &[' ']) {
@@ -177,18 +179,22 @@ impl RefusedPods<'_> {
                 format!("Create ServiceAccount {account} in namespace {namespace}, which DaemonSet {name} names.");
             return (Some(blame), "it does not exist", fix);
         }
-        (None, "", "Let the admission that the message names admit the DaemonSet's pods.".to_owned())
+        (
+            None,
+            "",
+            "Change the admission control that the message names so that it accepts the DaemonSet's pods.".to_owned(),
+        )
     }
 }
 
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
-/// The configuration that holds the webhook; where several do, one that fails closed.
+/// The configuration that holds the webhook. If several do, one that fails closed.
 fn holder<'w>(case: &Case<'w>, name: &str) -> Option<(&'static str, &'w WebhookConfiguration, &'w Webhook)> {
     case.cluster.webhooks(name).min_by_key(|(.., webhook)| webhook.failure_policy == "Ignore")
 }
 
-/// What the configuration says of it.
+/// The part of the configuration that matters here.
 fn told(webhook: &Webhook) -> String {
     let service = webhook.client_config.service.as_ref();
     let service = service.map_or_else(String::new, |s| format!(", service {}/{}", s.namespace, s.name));
@@ -199,7 +205,7 @@ fn told(webhook: &Webhook) -> String {
     format!("failurePolicy {policy}{service}{everywhere}")
 }
 
-/// How to look at what the message names, where it is there to be seen.
+/// The command that shows the object that the message names, if it can be read.
 fn see(blame: &Blame, namespace: &str) -> Option<String> {
     let name = &blame.name;
     Some(match blame.kind.as_str() {

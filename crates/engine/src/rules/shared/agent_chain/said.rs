@@ -1,4 +1,4 @@
-//! What the log of an agent's pod ends with, where there is one.
+//! The last line in the log of an agent's pod, if there is a log.
 
 use super::pod::Agent;
 use crate::case::Case;
@@ -11,19 +11,19 @@ pub(super) struct LastLine<'w> {
     pub(super) by: SaidBy<'w>,
 }
 
-/// Who said it.
+/// The pod that logged it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SaidBy<'w> {
-    /// It names the pod or its machine.
+    /// The log names the pod or its machine.
     Own,
-    /// It names nobody, and the pod is one that it may be of.
+    /// The log names neither, and the pod is one that it may belong to.
     Nobody,
-    /// It is of another pod of the DaemonSet, of this name.
+    /// The log is of another pod of the DaemonSet, with this name.
     Other(&'w str),
 }
 
-/// The last error of the agent's own log, else of one that names no machine, else of another pod of its DaemonSet that
-/// fails as it does.
+/// The last error of the agent's own log, otherwise of a log that names no machine, otherwise of another pod of its
+/// DaemonSet that fails as it does.
 pub(super) fn last<'w>(case: &Case<'w>, agent: &Agent) -> Option<LastLine<'w>> {
     let known = program_of(agent.set);
     // Of one that no table knows, its log is kept under its pod's name.

@@ -1,5 +1,5 @@
-//! What the words mean with which the kubelet, the container runtime or an agent itself says why a container does not
-//! run.
+//! The meaning of the messages with which the kubelet, the container runtime or an agent itself reports why a container
+//! does not run.
 
 use crate::objects::OUT_OF_MEMORY;
 use crate::rules::shared::pull::{self, Pull};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub(super) enum Meaning<'t> {
     /// The kubelet has not read the Services once.
     NoServices,
-    /// What the pod's text refers to is not there. A Secret's name is masked where it is quoted.
+    /// An object that the pod's text refers to does not exist. A Secret's name is masked in quotes.
     Missing {
         kind: &'static str,
         name: Option<&'t str>,
@@ -17,13 +17,13 @@ pub(super) enum Meaning<'t> {
     },
     Image(Pull),
     OutOfMemory,
-    /// The machine runs another architecture than the image.
+    /// The node has another architecture than the image.
     Architecture,
-    /// The image is built for newer processors than the machine's.
+    /// The image is built for newer processors than the node's.
     Processor,
     /// The VPC CNI does not know the instance type.
     InstanceType,
-    /// Nobody gives the Node a range of addresses for its pods.
+    /// The Node gets no range of addresses for its pods.
     NoPodCidr,
     /// The API server denies a call to this user.
     Forbidden {
@@ -34,15 +34,15 @@ pub(super) enum Meaning<'t> {
     AwsDenied {
         action: &'t str,
     },
-    /// AWS does not take the ServiceAccount's token.
+    /// AWS rejects the ServiceAccount's token.
     WebIdentity,
-    /// The instance's metadata cannot be reached.
+    /// The container cannot reach the instance's metadata.
     Metadata,
-    /// The API server cannot be reached at this address.
+    /// The container cannot reach the API server at this address.
     ApiServer {
         address: &'t str,
     },
-    /// containerd has no such runtime.
+    /// containerd does not have this runtime.
     Runtime {
         name: &'t str,
     },
@@ -50,9 +50,9 @@ pub(super) enum Meaning<'t> {
     RuntimeProgram {
         name: &'t str,
     },
-    /// The kubelet names cgroups as one driver does, and the runtime uses the other.
+    /// The kubelet names cgroups for one driver, and the runtime uses the other.
     CgroupDriver,
-    /// containerd looks for a network plugin's program elsewhere than DaemonSets put theirs.
+    /// containerd looks for a network plugin's program in another place than DaemonSets put theirs.
     PluginPath {
         program: &'t str,
         path: &'t str,
@@ -60,23 +60,23 @@ pub(super) enum Meaning<'t> {
     /// A plugin refuses the pod its network.
     CniPlugin {
         plugin: &'t str,
-        /// What the configuration calls the network, where it does.
+        /// The configuration's name of the network, if it has one.
         network: Option<&'t str>,
     },
-    /// A path of the Node is not of the kind that the volume asks for.
+    /// A path of the Node is not of the kind that the volume requires.
     HostPath {
         path: &'t str,
         kind: &'t str,
     },
-    /// Another program on the Node has the port that it wants.
+    /// Another program on the Node has the port that it needs.
     PortTaken {
         port: Option<u16>,
     },
-    /// It is told not to run as root, and its image does.
+    /// It must not run as root, but its image does.
     RunsAsRoot,
-    /// The runtime holds it for running, and it has stopped.
+    /// The runtime reports it as running, but it has stopped.
     StoppedUnnoticed,
-    /// The runtime cannot start the container as its text says.
+    /// The runtime cannot start the container as its text describes it.
     Start,
 }
 
@@ -288,7 +288,7 @@ fn is_action(word: &str) -> bool {
     })
 }
 
-/// Of a long message how it begins and how it ends: what stopped a program is the last that it says.
+/// The beginning and the end of a long message: the reason that stopped a program comes last.
 pub(crate) fn last_words(said: &str) -> Cow<'_, str> {
     const LONG: usize = 320;
     const LAST: usize = 240;

@@ -1,4 +1,4 @@
-//! Ranges of IPv4 addresses, and whether a rule is about all, some or none of those that matter.
+//! Ranges of IPv4 addresses, and whether a rule covers all, some or none of the relevant ones.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ pub(super) struct Cidr {
     last: u32,
 }
 
-/// Nowhere on the internet.
+/// Never on the internet.
 /// Source: IANA IPv4 Special-Purpose Address Registry (RFC 1918, RFC 6598, RFC 3927, RFC 1122).
 const PRIVATE: [&str; 6] =
     ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16", "127.0.0.0/8"];
@@ -33,26 +33,26 @@ impl Cidr {
     }
 }
 
-/// Whom a packet is for, or from.
+/// The receiver or the sender of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// An address of the internet, nobody knows which.
+    /// An address of the internet that nodewhy does not know.
     Internet,
     /// An address in this range.
     Within(Cidr),
 }
 
-/// Of how many of the addresses, or ports, something holds.
+/// Whether something holds for all, some or none of the addresses or ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Share {
     None,
-    /// Of some, or nobody can tell.
+    /// For some, or nodewhy cannot tell.
     Some,
     All,
 }
 
 impl Share {
-    /// Of a range of ports that a rule names.
+    /// The same for a range of ports that a rule names.
     pub(super) const fn of_ports((first, last): (u16, u16), from: u16, to: u16) -> Self {
         if from <= first && last <= to {
             Self::All
@@ -65,7 +65,7 @@ impl Share {
 }
 
 impl Peer {
-    /// How many of the peer's addresses a rule is about.
+    /// How many of the peer's addresses a rule covers.
     pub(super) fn covered_by(self, rule: &str) -> Share {
         let Some(rule) = Cidr::parse(rule) else { return Share::Some };
         let is_private = || PRIVATE.iter().filter_map(|range| Cidr::parse(range)).any(|range| range.contains(rule));

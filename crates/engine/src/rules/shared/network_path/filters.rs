@@ -1,22 +1,22 @@
-//! Whether a network ACL or the rules of security groups let a packet pass.
+//! Whether a network ACL or the rules of security groups allow a packet.
 
 use super::address::{Peer, Share};
 use crate::objects::{AclEntry, GroupRule, NetworkAcl};
 
 /// HTTPS: every API that a machine needs.
 pub(super) const HTTPS: (u16, u16) = (443, 443);
-/// Where a Linux machine wants its answers.
+/// The ports on which a Linux machine receives answers.
 /// Source: Linux 6.12 net/ipv4/af_inet.c `inet_init_net`, `ip_local_ports.range`.
 pub(super) const ANSWERS: (u16, u16) = (32768, 60999);
-/// The same of a NAT gateway.
+/// The ports on which a NAT gateway receives answers.
 /// Source: Amazon VPC user guide, custom network ACLs, "Ephemeral ports".
 pub(super) const ANSWERS_OF_NAT: (u16, u16) = (1024, 65535);
 
-/// Which of an ACL's entries decides, in the order of their numbers.
+/// The entry of an ACL that decides, in the order of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
     Allowed,
-    /// By the entry of this number; `None` where nothing matches, which is as much as a denial.
+    /// By the entry of this number; `None` if no entry matches, which is the same as a denial.
     Denied(Option<u32>),
     /// Depends on the address or the port.
     Open,
@@ -43,7 +43,7 @@ pub(super) fn decide(acl: &NetworkAcl, egress: bool, peer: Peer, ports: (u16, u1
     if some_allowed { Decision::Open } else { Decision::Denied(None) }
 }
 
-/// `None` where the entry is about something else.
+/// `None` if the entry covers something else.
 fn entry_covers(entry: &AclEntry, peer: Peer, ports: (u16, u16)) -> Option<Share> {
     let of_ports = match (entry.protocol.as_str(), entry.from, entry.to) {
         ("-1", ..) => Share::All,
@@ -55,8 +55,8 @@ fn entry_covers(entry: &AclEntry, peer: Peer, ports: (u16, u16)) -> Option<Share
     (share != Share::None).then_some(share)
 }
 
-/// How much of HTTPS to or from this peer the rules permit; they only permit, and any of them is enough. What a prefix
-/// list holds is not known.
+/// How much of HTTPS to or from this peer the rules allow. They only allow, and one of them is enough. nodewhy does not
+/// know the content of a prefix list.
 pub(super) fn permitted<'r>(
     rules: impl Iterator<Item = &'r GroupRule>,
     egress: bool,

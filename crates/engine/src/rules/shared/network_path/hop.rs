@@ -1,13 +1,13 @@
-//! A hop of the way that refuses: which thing it is, what is said of it, and what to change.
+//! A hop of the way that rejects packets: the resource, the sentence about it, and the change.
 
 use super::address::ANYWHERE;
 use crate::cluster_state::aws;
 use crate::objects::{NatGateway, NetworkAcl, RouteTable, VpcEndpoint, VpcRoute, VpcSubnet};
 
-/// A hop that refuses, and the thing to change.
+/// A hop that rejects packets, and the resource to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefusingHop {
-    /// The rule that tells of it.
+    /// The rule that reports it.
     pub cause: &'static str,
     pub kind: &'static str,
     pub id: String,
@@ -29,15 +29,19 @@ pub(crate) const ACCESS_REFUSED: &str = "EndpointAccessRefuses";
 
 pub(super) fn no_names(vpc: &str) -> RefusingHop {
     let said = format!("the VPC {vpc} has DNS support off and no name servers of its own");
-    let fix = format!("Turn on DNS support and DNS host names of {vpc}, or give it DHCP options with name servers.");
+    let fix = format!(
+        "Turn on DNS support and DNS host names of {vpc}, or give it DHCP options with name servers. Neither disrupts running nodes."
+    );
     of_dns(vpc, "enableDnsSupport", said, fix)
 }
 
-/// Names that a private zone would answer lead outside, where the way ends.
+/// Names that a private zone would answer resolve to outside addresses, and the way there ends.
 pub(super) fn no_private_zone(vpc: &str, beyond: &RefusingHop) -> RefusingHop {
     let beyond = &beyond.said;
     let said = format!("the VPC {vpc} has DNS host names off, so the name leads to the public address, and {beyond}");
-    let fix = format!("Turn on DNS host names of {vpc}: without them its private zones are not used.");
+    let fix = format!(
+        "Turn on DNS host names of {vpc}: without them its private zones do not apply. This does not disrupt running nodes."
+    );
     of_dns(vpc, "enableDnsHostnames", said, fix)
 }
 
@@ -65,7 +69,7 @@ pub(super) fn no_address(table: &RouteTable, here: &VpcSubnet, route: &VpcRoute)
         observed: format!("{table}: {ANYWHERE} → {gateway}"),
         said: format!("{subnet} is public ({table} leads to {gateway}), and the instance has no public address"),
         fix: format!(
-            "Select private subnets only: take the discovery tag off {subnet}, or select by id; or set associatePublicIPAddress in the node class."
+            "Select only private subnets: remove the discovery tag from {subnet}, or select by id. Or set associatePublicIPAddress in the node class. New machines get the change."
         ),
     }
 }
@@ -96,7 +100,7 @@ pub(super) fn no_default(table: &RouteTable, subnet: &VpcSubnet) -> RefusingHop 
     let which = if table.main && !table.subnets.contains(&subnet.id) { "the VPC's main table " } else { "" };
     let said = format!("{which}{id} of {of} has no default route");
     let fix = format!(
-        "Give {id} a default route to a NAT gateway, or the VPC the endpoints that a private cluster needs: ec2, ecr.api, ecr.dkr, s3, sts and eks."
+        "Give {id} a default route to a NAT gateway. Or give the VPC the endpoints that a private cluster needs: ec2, ecr.api, ecr.dkr, s3, sts and eks. Neither disrupts running nodes."
     );
     of_table(table, routes(table), said, fix)
 }
@@ -104,7 +108,7 @@ pub(super) fn no_default(table: &RouteTable, subnet: &VpcSubnet) -> RefusingHop 
 pub(super) fn blackhole(table: &RouteTable, subnet: &VpcSubnet, route: &VpcRoute) -> RefusingHop {
     let (id, of, target) = (&table.id, &subnet.id, &route.target);
     let said = format!("the default route of {id}, of {of}, leads to {target}, which is gone");
-    let fix = format!("Replace the default route of {id} by one to a NAT gateway that exists.");
+    let fix = format!("Replace the default route of {id} with one to a NAT gateway that exists.");
     of_table(table, format!("{ANYWHERE} → {target}, blackhole"), said, fix)
 }
 
@@ -118,13 +122,13 @@ pub(super) fn broken(nat: &NatGateway) -> RefusingHop {
         field: "State",
         observed: state.clone(),
         said: format!("the NAT gateway {id} is {state}"),
-        fix: format!("Make a new NAT gateway and lead the default route there instead of to {id}."),
+        fix: format!("Create a new NAT gateway and set it as the target of the default route, in place of {id}."),
     }
 }
 
 pub(super) fn nat_not_public(nat: &NatGateway, table: &RouteTable, place: &VpcSubnet) -> RefusingHop {
     let (id, nat, subnet) = (&table.id, &nat.id, &place.id);
-    let said = format!("the NAT gateway {nat} stands in {subnet}, whose table {id} leads to no internet gateway");
+    let said = format!("the NAT gateway {nat} is in {subnet}, whose table {id} leads to no internet gateway");
     let fix = format!("Give {id} a default route to an internet gateway, or move {nat} to a public subnet.");
     of_table(table, routes(table), said, fix)
 }
@@ -142,7 +146,7 @@ pub(super) fn no_private_name(endpoint: &VpcEndpoint, beyond: &RefusingHop) -> R
             "the endpoint {id} of {service} has private DNS off, so the name leads to public addresses, and {}",
             beyond.said
         ),
-        fix: format!("Turn on private DNS of {id}."),
+        fix: format!("Turn on private DNS of {id}. This does not disrupt running nodes."),
     }
 }
 
@@ -165,7 +169,7 @@ pub(super) fn denied(
         field: if egress { "Entries, outbound" } else { "Entries, inbound" },
         said: format!("the network ACL {id} of {subnet} denies {direction} TCP {ports} ({observed})"),
         fix: format!(
-            "Allow {direction} TCP {ports} in {id}, by a rule with a lower number than what denies it; an ACL knows no connections, so answers need a rule too."
+            "Allow {direction} TCP {ports} in {id}, with a rule of a lower number than the denial. An ACL has no connections, so answers need a rule too."
         ),
         observed,
     }
@@ -184,14 +188,14 @@ pub(super) fn not_permitted(
     let (field, said, fix) = if egress {
         (
             "IpPermissionsEgress",
-            format!("{all} of the machine permits no outbound 443 {whose}"),
-            format!("Permit outbound 443 in {first}."),
+            format!("{all} of the machine allows no outbound 443 {whose}"),
+            format!("Allow outbound 443 in {first}. This does not disrupt running nodes."),
         )
     } else {
         (
             "IpPermissions",
-            format!("{all} {whose} admits no 443 from the machine ({machine})"),
-            format!("Admit 443 from {machine} in {first}."),
+            format!("{all} {whose} accepts no 443 from the machine ({machine})"),
+            format!("Allow 443 from {machine} in {first}. This does not disrupt running nodes."),
         )
     };
     RefusingHop {
@@ -200,7 +204,7 @@ pub(super) fn not_permitted(
         id: first.to_owned(),
         call: aws::SECURITY_GROUP,
         field,
-        observed: "no rule permits it".to_owned(),
+        observed: "no rule allows it".to_owned(),
         said,
         fix,
     }
@@ -214,10 +218,10 @@ pub(super) fn not_admitted(cluster: &str, admitted: &[String], own: &[&str]) -> 
         id: cluster.to_owned(),
         call: aws::CLUSTER,
         field: "resourcesVpcConfig.publicAccessCidrs",
-        said: format!("the public endpoint of {cluster} admits {admitted} only, and the machine comes from {all}"),
+        said: format!("the public endpoint of {cluster} accepts {admitted} only, but the machine uses {all}"),
         observed: admitted,
         fix: format!(
-            "Turn on private access of {cluster}, which machines in its VPC then use, or add {all} to what its public endpoint admits."
+            "Turn on private access of {cluster}, which machines in its VPC then use. Or add {all} to the list of its public endpoint. Neither disrupts running nodes."
         ),
     }
 }

@@ -1,8 +1,8 @@
-//! From the machine's interface to one API: the name, the rules of groups and ACLs, the routes and gateways; and the
-//! first hop that surely refuses.
+//! From the machine's interface to one API: the name, the rules of groups and ACLs, the routes and gateways. The result
+//! is the first hop that certainly rejects packets.
 //!
-//! Whatever is not understood on the way (a transit gateway, a peering, an appliance, a prefix list, a name server of
-//! one's own, an answer that is missing) is unknown and never a fault.
+//! Whatever nodewhy does not understand on the way (a transit gateway, a peering, an appliance, a prefix list, your own
+//! name server, a missing answer) is unknown and never a fault.
 
 use super::address::{ANYWHERE, Cidr, Peer, Share};
 use super::filters::{self, ANSWERS, ANSWERS_OF_NAT, Decision, HTTPS, decide};
@@ -14,14 +14,14 @@ use crate::objects::{
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What AWS told of the way; `None` is what nobody knows.
+/// AWS's answers about the way; `None` is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Way<'w> {
     pub instance: Option<&'w Instance>,
     pub cluster_name: &'w str,
     pub cluster: Option<&'w EksCluster>,
     pub dns: Option<&'w DnsAttributes>,
-    /// By DHCP; empty where the VPC has no options, which means Amazon's.
+    /// By DHCP; empty if the VPC has no options, which means Amazon's.
     pub name_servers: Option<&'w [String]>,
     pub subnets: Option<&'w [VpcSubnet]>,
     pub tables: Option<&'w [RouteTable]>,
@@ -31,11 +31,11 @@ pub(crate) struct Way<'w> {
     pub gateways: Option<&'w [NatGateway]>,
 }
 
-/// Where a machine has to get to.
+/// The API that a machine must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
     Cluster,
-    /// An AWS service, as the end of its VPC endpoints' names calls it.
+    /// An AWS service, by the last part of its VPC endpoints' names.
     Service(&'static str),
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Passage {
 }
 
 impl Passage {
-    /// Hops in a row: one that refuses is enough, wherever it is.
+    /// Hops in a row: one that rejects packets is enough, wherever it is.
     fn and(self, next: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Open => next(),
@@ -69,7 +69,7 @@ impl Passage {
         }
     }
 
-    /// Ways side by side: only all of them refuse.
+    /// Parallel ways: only all of them together reject packets.
     fn any(ways: impl IntoIterator<Item = Self>) -> Self {
         ways.into_iter()
             .reduce(|first, other| match (first, other) {
@@ -80,7 +80,7 @@ impl Passage {
             .unwrap_or(Self::Unknown)
     }
 
-    /// Where a more specific rule may decide otherwise.
+    /// A more specific rule may decide otherwise.
     fn unless(self, exceptions: bool) -> Self {
         if exceptions && self != Self::Open { Self::Unknown } else { self }
     }
@@ -93,7 +93,7 @@ struct Inside<'w> {
     groups: &'w [String],
 }
 
-/// Who resolves names, and whether private zones count there.
+/// The name servers, and whether private zones apply there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resolver {
     Amazon,
@@ -204,7 +204,7 @@ impl<'w> Way<'w> {
         self.without_private_zone(outside())
     }
 
-    /// The way outside, taken because names lead there that a private zone would answer.
+    /// The way outside, used because names resolve there that a private zone would answer.
     fn without_private_zone(&self, outside: Passage) -> Passage {
         match outside {
             Passage::Refused(beyond) => Passage::Refused(Box::new(hop::no_private_zone(self.vpc(), &beyond))),
@@ -237,7 +237,7 @@ impl<'w> Way<'w> {
         if is_local && !is_diverted { Passage::Open } else { Passage::Unknown }
     }
 
-    /// The ACLs of two subnets, there and back.
+    /// The ACLs of two subnets, in both directions.
     fn between(&self, here: &VpcSubnet, there: &VpcSubnet) -> Passage {
         if here.id == there.id {
             return Passage::Open;
@@ -272,7 +272,7 @@ impl<'w> Way<'w> {
         self.instance.map_or(&[], |instance| &instance.groups)
     }
 
-    /// The groups of what is to be reached. They admit the machine by its address or by its groups.
+    /// The groups of the target. They accept the machine by its address or by its groups.
     fn rules_in(&self, inside: &Inside) -> Passage {
         let Some(instance) = self.instance else { return Passage::Unknown };
         let Some(address) = instance.private_ip.as_deref().and_then(Cidr::parse) else { return Passage::Unknown };
@@ -356,7 +356,7 @@ impl<'w> Way<'w> {
         onward.unless(has_exceptions(table, cluster.is_some())).and(acls).and(|| self.admitted(&own, cluster))
     }
 
-    /// Whether the public endpoint admits the addresses that the machine shows.
+    /// Whether the public endpoint accepts the machine's outgoing addresses.
     fn admitted(&self, own: &[&str], cluster: Option<&EksCluster>) -> Passage {
         let Some(cluster) = cluster else { return Passage::Open };
         let of_address = |address: &&str| {
@@ -373,7 +373,7 @@ impl<'w> Way<'w> {
         }
     }
 
-    /// That of the subnet, else the main one.
+    /// The table of the subnet, otherwise the main one.
     fn table(&self, subnet: &VpcSubnet) -> Option<&'w RouteTable> {
         let tables = self.tables?;
         let own = tables.iter().find(|table| table.subnets.contains(&subnet.id));
@@ -385,7 +385,7 @@ fn default_route(table: &RouteTable) -> Option<&VpcRoute> {
     table.routes.iter().find(|route| route.cidr.as_deref() == Some(ANYWHERE))
 }
 
-/// What a policy permits is not judged: one that is not open may or may not.
+/// nodewhy does not judge what a policy allows: one that is not open may or may not.
 fn policy(endpoint: &VpcEndpoint) -> Passage {
     if endpoint.policy_open { Passage::Open } else { Passage::Unknown }
 }
@@ -401,7 +401,7 @@ fn is_of(name: &str, service: &str) -> bool {
     name.strip_prefix("com.amazonaws.").and_then(|rest| rest.split_once('.')).is_some_and(|(_, of)| of == service)
 }
 
-/// Whether some addresses are routed otherwise than the default says. Gateway endpoints are for S3 and DynamoDB. Private
+/// Whether some addresses have another route than the default. Gateway endpoints are for S3 and DynamoDB. Private
 /// ranges concern services too, to whose names a private zone may give other addresses; the cluster's own name is EKS's.
 fn has_exceptions(table: &RouteTable, of_cluster: bool) -> bool {
     let is_plain = |route: &VpcRoute| match (&route.cidr, &route.prefix_list) {
