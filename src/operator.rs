@@ -22,7 +22,7 @@ use crate::operator::health::server::{self, Health};
 use crate::operator::lease::{Candidate, Election, Leads};
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::{Task, Work};
-use crate::operator::watch::{Access, Pods, Watches};
+use crate::operator::watch::{Access, Pods, Unwatched, Watches};
 use crate::report::{self, Background};
 use chrono::{DateTime, SubsecRound, Utc};
 use engine::api::judged::JudgedBy;
@@ -263,6 +263,9 @@ impl Operator<'_> {
             self.health.turn();
             let now = self.now();
             for change in batch.drain(..) {
+                if self.watches.is_over(&change) {
+                    continue;
+                }
                 self.note_change(&change);
                 self.triage.take(change, now);
             }
@@ -409,9 +412,8 @@ impl Operator<'_> {
                 if let Object::NodePool(pool) = &**object {
                     self.metrics.pool(pool.name());
                     let class = &pool.spec.template.spec.node_class_ref;
-                    if let Some(name) = self.watches.node_class(&class.group, &class.kind) {
-                        self.note(Input::NodeClasses.into(), name, SourceState::Pending);
-                    }
+                    let turn = self.watches.pool_names(pool.name(), &class.group, &class.kind);
+                    self.follow_node_classes(turn);
                 }
             }
             Change::Pods { node, pods: Err(why) } => tracing::warn!(node, %why, "the pods of a Node cannot be read"),
@@ -421,13 +423,34 @@ impl Operator<'_> {
                     tracing::warn!(%why, "what kubelets may do cannot be asked; the rest works on");
                 }
             }
-            Change::Removed { input: Input::NodePools, name, .. } => self.metrics.pool_gone(name),
+            Change::Removed { input: Input::NodePools, name, .. } => {
+                self.metrics.pool_gone(name);
+                let turn = self.watches.pool_gone(name);
+                self.follow_node_classes(turn);
+            }
             Change::Access { .. }
             | Change::Pods { .. }
             | Change::Removed { .. }
             | Change::Diagnosis(_)
             | Change::DiagnosisGone(_)
             | Change::DiagnosesListed(_) => {}
+        }
+    }
+
+    /// Node classes that are watched from now on, or not any more.
+    fn follow_node_classes(&mut self, (begun, ended): (Vec<String>, Vec<Unwatched>)) {
+        for Unwatched { group, kind, source } in ended {
+            self.outages.note(&source, &SourceState::Read);
+            self.health.readiness(|readiness| {
+                readiness.forget(Input::NodeClasses.into(), &source);
+                self.metrics.watches(readiness.states());
+            });
+            self.metrics.source_gone(&source);
+            self.triage.forget_classes(&group, &kind);
+            self.triage.mark(Input::NodeClasses, self.health.readiness(|r| r.availability(Input::NodeClasses)));
+        }
+        for name in begun {
+            self.note(Input::NodeClasses.into(), name, SourceState::Pending);
         }
     }
 

@@ -2,11 +2,12 @@
 
 use crate::measure::{Row, timed};
 use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Object};
 use engine::triage::change::Change;
 use engine::triage::{Keep, Triage};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::objects::cluster;
 use testkit::objects::fleet::{Fate, claim, node, now};
 use testkit::objects::incident;
@@ -52,6 +53,71 @@ pub fn incidents(n: usize) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Machines that may each be any of many Nodes, or of many kubelets without a Node, and twice as many: the second takes
+/// twice as long where what is asked of all of them is looked up.
+pub fn strangers(n: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for machines in [n, 2 * n] {
+        let objects: Vec<(Input, Value)> = (0..machines).flat_map(without_provider_id).collect();
+        let what = format!("engine: read {machines} NodeClaims, and as many Nodes without a providerID");
+        let state = timed(&what, &mut rows, || state_of(&objects));
+        let what = format!("engine: judge {machines} NodeClaims, and as many Nodes without a providerID");
+        let found = timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+        assert_eq!(found.len(), 2 * machines);
+    }
+    for machines in [n, 2 * n] {
+        let objects: Vec<(Input, Value)> = (0..machines).flat_map(turned_away).collect();
+        let state = state_of(&objects);
+        let what =
+            format!("engine: judge {machines} NodeClaims, as many refused kubelets, and as many certificate requests");
+        let found = timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+        assert_eq!(found.len(), machines);
+    }
+    rows
+}
+
+fn state_of(objects: &[(Input, Value)]) -> ClusterState {
+    let mut state = cluster("");
+    for (input, object) in objects {
+        state.apply(Object::from_value(*input, object.clone()).expect("an object"), now());
+    }
+    state
+}
+
+fn without_provider_id(machine: usize) -> [(Input, Value); 2] {
+    let mut node = node(machine);
+    for (field, value) in [("creationTimestamp", json!("2026-01-15T11:54:00Z")), ("ownerReferences", json!([]))] {
+        node["metadata"][field] = value;
+    }
+    node["spec"] = json!({"taints": [{"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"}]});
+    for label in ["karpenter.sh/registered", "karpenter.sh/initialized"] {
+        node["metadata"]["labels"].as_object_mut().expect("labels").remove(label);
+    }
+    [(Input::NodeClaims, claim(machine, Fate::Stuck)), (Input::Nodes, node)]
+}
+
+fn turned_away(machine: usize) -> [(Input, Value); 3] {
+    let (at, name) = ("2026-01-15T11:58:00Z", format!("worker-{machine:05}.shop.internal"));
+    let event = json!({
+        "metadata": {"name": format!("{name}.1"), "namespace": "default", "uid": format!("e{machine}")},
+        "involvedObject": {"kind": "Node", "name": name, "uid": name},
+        "reason": "NodeHasSufficientMemory", "message": format!("Node {name} status is now: NodeHasSufficientMemory"),
+        "type": "Normal", "count": 9, "source": {"component": "kubelet", "host": name},
+        "firstTimestamp": "2026-01-15T11:55:30Z", "lastTimestamp": at,
+    });
+    let csr = json!({
+        "metadata": {"name": format!("csr-{machine}"), "creationTimestamp": at},
+        "spec": {
+            "username": format!("system:node:ip-10-1-{machine}.eu-west-1.compute.internal"),
+            "signerName": "kubernetes.io/kubelet-serving",
+            "extra": {"sessionName": [format!("i-9{machine:016x}")]},
+        },
+        "status": {"conditions": [{"type": "Approved", "status": "True"}]},
+    });
+    let claim = claim(machine, Fate::Stuck);
+    [(Input::NodeClaims, claim), (Input::Events, event), (Input::CertificateSigningRequests, csr)]
 }
 
 /// Reports of kubelets, from their text to the end of the look, in fleets of different sizes: such as say nothing new,

@@ -39,6 +39,7 @@ fn main() {
     let parts = [
         ("engine", engine::judge as fn(usize) -> Vec<Row>),
         ("engine", engine::incidents),
+        ("engine", engine::strangers),
         ("engine", engine::reports),
         ("offline", offline::dumps),
         ("logs", logs::bundle),

@@ -10,6 +10,7 @@ use engine::case::Case;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::{Availability, ClusterState};
 use engine::objects::input::{ApiSource, Input, Object};
+use engine::objects::{OTHER_KINDS, is_of_other_provider};
 use engine::rules;
 use engine::triage::change::ReadFailure;
 use futures::{Stream, StreamExt, stream};
@@ -157,13 +158,12 @@ impl Reader<'_> {
 
     /// The kinds of node class that NodePools name, beside EC2NodeClass.
     async fn other_node_classes(&mut self) {
-        let known = Input::NodeClasses.sources();
         let references = self.state.pools().map(|p| &p.spec.template.spec.node_class_ref);
         let others: BTreeSet<(String, String)> = references
-            .filter(|r| !r.kind.is_empty() && !known.iter().any(|s| s.group == r.group && s.kind == r.kind))
+            .filter(|r| is_of_other_provider(&r.group, &r.kind))
             .map(|r| (r.group.to_string(), r.kind.to_string()))
             .collect();
-        for (group, kind) in others {
+        for (group, kind) in others.into_iter().take(OTHER_KINDS) {
             let found = discovery::group(self.client, &group).await.ok();
             match found.and_then(|g| g.recommended_kind(&kind).map(|(resource, _)| resource)) {
                 Some(resource) => {

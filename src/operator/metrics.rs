@@ -260,6 +260,14 @@ impl Metrics {
         self.last_events.get_or_create_owned(&Read { input: source.to_owned() })
     }
 
+    /// A source is not watched any more.
+    pub fn source_gone(&self, source: &str) {
+        let read = Read { input: source.to_owned() };
+        self.relists.remove(&read);
+        self.last_events.remove(&read);
+        self.unreadable.remove(&read);
+    }
+
     pub fn leads(&self, leads: bool) {
         self.leader.set(i64::from(leads));
     }

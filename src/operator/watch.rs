@@ -5,6 +5,7 @@
 
 mod access;
 mod ask;
+mod demand;
 mod known;
 mod node_class;
 mod pods;
@@ -17,20 +18,22 @@ use crate::kube_client::raw::Raw;
 use crate::kube_client::{PAGE, failure, resource_of};
 use crate::operator::metrics::Metrics;
 use chrono::Utc;
+use demand::{Demand, Kind, Turn};
 use engine::api::NodeDiagnosis;
-use engine::objects::input::{ApiSource, Input};
+use engine::objects::input::{ApiSource, Input, Object};
 use engine::objects::intern::Interned;
+use engine::objects::{Meta, NodeClass};
 use engine::triage::change::{Change, ReadFailure, SourceState, Watched};
 use futures::{StreamExt, TryStreamExt};
 use known::Known;
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher;
 use kube::{Client, Resource};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 /// The API server ends a watch after so many seconds, and it goes on where it was. One that has not ended a little
 /// later is dead, however open its connection looks: kube's watcher gives it up. Bookmarks do not tell: of a kind that
@@ -62,19 +65,34 @@ pub struct Watches {
     changes: mpsc::Sender<Change>,
     metrics: Arc<Metrics>,
     tasks: JoinSet<()>,
-    node_classes: BTreeSet<(String, String)>,
+    demand: Demand,
+    /// The watches of other node classes, by the name of their source.
+    others: BTreeMap<String, AbortHandle>,
+}
+
+/// A kind of node class that no NodePool names any more.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unwatched {
+    pub group: String,
+    pub kind: String,
+    /// Its source, as `Change::Source` names it.
+    pub source: String,
 }
 
 impl Watches {
     /// Starts a watch for every source of the table, and one for the NodeDiagnoses.
     pub fn start(client: Client, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) -> Self {
-        let mut watches = Self { client, changes, metrics, tasks: JoinSet::new(), node_classes: BTreeSet::new() };
+        let mut watches = Self {
+            client,
+            changes,
+            metrics,
+            tasks: JoinSet::new(),
+            demand: Demand::default(),
+            others: BTreeMap::new(),
+        };
         watches.spawn(Watch::of_diagnoses(&watches.client));
         for input in Input::ALL {
             for source in input.sources().iter().filter(|source| source.watched) {
-                if input == Input::NodeClasses {
-                    watches.node_classes.insert((source.group.to_owned(), source.kind.to_owned()));
-                }
                 watches.spawn(Watch::of_source(&watches.client, input, source));
             }
         }
@@ -93,29 +111,63 @@ impl Watches {
         Input::ALL.into_iter().flat_map(watched).chain([(Watched::Diagnoses, DIAGNOSES.to_owned())])
     }
 
-    /// Watches the kind of node class that a NodePool names, unless that is done already. Gives the name of the new
-    /// source.
-    pub fn node_class(&mut self, group: &str, kind: &str) -> Option<String> {
-        if kind.is_empty() || !self.node_classes.insert((group.to_owned(), kind.to_owned())) {
-            return None;
+    /// A NodePool names this kind of node class. Gives the names of new sources, and what is not watched any more.
+    pub fn pool_names(&mut self, pool: &str, group: &str, kind: &str) -> (Vec<String>, Vec<Unwatched>) {
+        let turn = self.demand.name(pool, group, kind);
+        self.follow(turn)
+    }
+
+    /// A NodePool is gone.
+    pub fn pool_gone(&mut self, pool: &str) -> (Vec<String>, Vec<Unwatched>) {
+        let turn = self.demand.pool_gone(pool);
+        self.follow(turn)
+    }
+
+    fn follow(&mut self, turn: Turn) -> (Vec<String>, Vec<Unwatched>) {
+        let source = |(group, kind): &Kind| format!("{kind}.{group}");
+        let mut ended = Vec::new();
+        for (group, kind) in turn.end {
+            let source = format!("{kind}.{group}");
+            if let Some(task) = self.others.remove(&source) {
+                task.abort();
+            }
+            ended.push(Unwatched { group, kind, source });
         }
-        let name = format!("{kind}.{group}");
-        let (changes, metrics) = (self.changes.clone(), Arc::clone(&self.metrics));
-        self.tasks.spawn(node_class::run(
-            self.client.clone(),
-            name.clone(),
-            group.to_owned(),
-            kind.to_owned(),
-            changes,
-            metrics,
-        ));
-        Some(name)
+        let begun: Vec<String> = turn.begin.iter().map(source).collect();
+        for (name, (group, kind)) in begun.iter().zip(turn.begin) {
+            let (changes, metrics) = (self.changes.clone(), Arc::clone(&self.metrics));
+            let watch = node_class::run(self.client.clone(), name.clone(), group, kind, changes, metrics);
+            self.others.insert(name.clone(), self.tasks.spawn(watch));
+        }
+        (begun, ended)
+    }
+
+    /// Whether a change comes from a watch that has been ended meanwhile.
+    pub fn is_over(&self, change: &Change) -> bool {
+        let is_of_table =
+            |is: &dyn Fn(&ApiSource) -> bool| Input::NodeClasses.sources().iter().any(|source| is(source));
+        match change {
+            Change::Source { what: Watched::Input(Input::NodeClasses), name, .. } => {
+                !is_of_table(&|source| source_name(source) == *name) && !self.others.contains_key(name)
+            }
+            Change::Applied(object) => match &**object {
+                Object::NodeClass(class) => {
+                    let (group, kind) = (class.group(), class.kind.as_str());
+                    !is_of_table(&|source| source.group == group && source.kind == kind)
+                        && !self.demand.watches(group, kind)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// Resolves when a watch has died, which only a defect can do.
     pub async fn died(&mut self) -> JoinError {
         loop {
             match self.tasks.join_next().await {
+                // One that was told to end.
+                Some(Err(error)) if error.is_cancelled() => {}
                 Some(Err(error)) => return error,
                 Some(Ok(())) => {}
                 None => std::future::pending().await,
@@ -283,11 +335,19 @@ impl Watch {
     fn removed(&self, (namespace, name): Key, last: Option<&Raw>) -> Change {
         match self.what {
             Watched::Input(input) => {
-                let last = last.and_then(|object| object.read(input, &self.resource).ok()).map(Box::new);
+                let bare = || (input == Input::NodeClasses).then(|| self.bare_class(&name));
+                let last = last.and_then(|object| object.read(input, &self.resource).ok()).or_else(bare).map(Box::new);
                 Change::Removed { input, namespace: namespace.map(String::from), name: name.into(), last }
             }
             Watched::Diagnoses => Change::DiagnosisGone(name.into()),
         }
+    }
+
+    /// A node class is known by its kind too, which no other input has several of.
+    fn bare_class(&self, name: &Interned) -> Object {
+        let metadata = Meta { name: name.clone(), ..Meta::default() };
+        let (api_version, kind) = (self.resource.api_version.clone(), self.resource.kind.clone());
+        Object::NodeClass(NodeClass { api_version, kind, metadata, ..NodeClass::default() })
     }
 }
 

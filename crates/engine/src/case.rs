@@ -4,6 +4,7 @@ pub mod admission;
 pub mod again;
 pub mod by_image;
 pub mod by_revision;
+pub(crate) mod changed;
 pub mod conversion;
 pub mod deletion_reason;
 pub mod device_missing;
@@ -38,14 +39,16 @@ use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::outgrown::Outgrown;
 use crate::case::stage::{Inert, Symptom, Thresholds, Wait};
 use crate::case::unplaced::{Lack, Unplaced};
+use crate::cluster_state::at_launch::AtLaunch;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
 use crate::cluster_state::logged::{Beside, OfMachine};
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
-use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
+use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodeClassRef, NodePool, Pod};
 use crate::upstream::former_words::Words;
-use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider, Version, is_karpenter};
+use crate::upstream::karpenter::{Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::provider_id::is_elsewhere;
+use crate::upstream::text_hash::{HashKey, TextHash};
 use crate::upstream::unplaced::PlacementObstacle;
 use chrono::{DateTime, SubsecRound, Utc};
 use logs::fact::{Phase, Trouble};
@@ -58,8 +61,8 @@ pub struct Case<'w> {
     pub cluster: &'w ClusterState,
     pub claim: Option<&'w NodeClaim>,
     pub node: Option<&'w Node>,
-    pool: Option<&'w NodePool>,
-    class: Option<&'w ClassFacts>,
+    pool: Option<AtLaunch<'w, NodePool>>,
+    class: Option<AtLaunch<'w, ClassFacts>>,
     pub wait: Wait,
     subject: About<'w>,
 }
@@ -132,7 +135,8 @@ impl<'w> Case<'w> {
                         failing_round::wait(cluster, pool, now, thresholds).filter(|_| !of_class)
                     })?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
-                Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
+                let (pool, class) = (Some(AtLaunch::Present(pool)), class.map(AtLaunch::Present));
+                Some(Self { now, cluster, claim: None, node: None, pool, class, wait, subject })
             }
             Subject::Class(kind, name) => {
                 let class = cluster.class(kind, name)?;
@@ -159,7 +163,8 @@ impl<'w> Case<'w> {
                     kind: &class.class.kind,
                     meta: &class.class.metadata,
                 };
-                Some(Self { now, cluster, claim: None, node: None, pool, class: Some(class), wait, subject })
+                let (pool, class) = (pool.map(AtLaunch::Present), Some(AtLaunch::Present(class)));
+                Some(Self { now, cluster, claim: None, node: None, pool, class, wait, subject })
             }
             Subject::Instance(name) => {
                 let log = cluster.log(name)?;
@@ -182,14 +187,18 @@ impl<'w> Case<'w> {
         if cluster.claim_of_node(node).is_some() {
             return None;
         }
-        let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| cluster.pool(p));
+        let pool = node.metadata.label("karpenter.sh/nodepool");
+        let pool = pool.and_then(|pool| cluster.pool_at_launch(pool, &node.metadata));
         // Where the NodePool was not read, the Node itself says its class.
         // Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `LabelNodeClass`.
-        let labelled = || cluster.class("EC2NodeClass", node.metadata.label("karpenter.k8s.aws/ec2nodeclass")?);
-        let class = match pool {
-            Some(pool) => class_of(cluster, &pool.spec.template.spec.node_class_ref),
-            None => labelled(),
+        let labelled = || NodeClassRef {
+            group: "karpenter.k8s.aws".into(),
+            kind: "EC2NodeClass".into(),
+            name: node.metadata.label("karpenter.k8s.aws/ec2nodeclass").unwrap_or_default().into(),
         };
+        let of_pool = pool.and_then(AtLaunch::known).map(|pool| &pool.spec.template.spec.node_class_ref);
+        let class = of_pool.cloned().unwrap_or_else(labelled);
+        let class = cluster.class_at_launch(&class, &node.metadata);
         let subject = About { api_version: "v1", kind: "Node", meta: &node.metadata };
         Some(Self { now, cluster, claim: None, node: Some(node), pool, class, wait, subject })
     }
@@ -225,8 +234,7 @@ impl<'w> Case<'w> {
                 .or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds))
         };
         let wait = in_service(vanished().or_else(of_claim))?;
-        let pool = claim.node_pool().and_then(|p| cluster.pool(p));
-        let class = class_of(cluster, &claim.spec.node_class_ref);
+        let (pool, class) = launched_with(cluster, claim);
         let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
         Some(Self { now, cluster, claim: Some(claim), node: nodes.first().copied(), pool, class, wait, subject })
     }
@@ -235,10 +243,10 @@ impl<'w> Case<'w> {
     pub fn of_leaving(&self, claim: &'w NodeClaim) -> Option<Self> {
         let cluster = self.cluster;
         let wait = stage::terminate_wait(claim, claim.metadata.deletion_timestamp?, self.wait.proven)?;
-        let pool = claim.node_pool().and_then(|pool| cluster.pool(pool));
+        let (pool, class) = launched_with(cluster, claim);
         let node = cluster.nodes_of(claim).first().copied();
         let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
-        let case = Self { now: self.now, cluster, claim: Some(claim), node, pool, class: self.class, wait, subject };
+        let case = Self { now: self.now, cluster, claim: Some(claim), node, pool, class, wait, subject };
         (case.now - case.wait.since >= case.wait.proven).then_some(case)
     }
 
@@ -249,12 +257,12 @@ impl<'w> Case<'w> {
         let pool = self
             .claim
             .and_then(|c| c.node_pool().map(str::to_owned))
-            .or_else(|| self.pool.map(|p| p.name().to_owned()))
+            .or_else(|| self.pool.map(|pool| pool.any().name().to_owned()))
             .or_else(|| label("karpenter.sh/nodepool"));
         let class = self
             .claim
             .map(|c| c.spec.node_class_ref.name.to_string())
-            .or_else(|| self.class.map(|c| c.class.name().to_owned()));
+            .or_else(|| self.class.map(|class| class.any().class.name().to_owned()));
         let About { api_version, kind, meta } = self.subject;
         NodeDiagnosisSpec {
             subject: ObjectRef {
@@ -282,8 +290,8 @@ impl<'w> Case<'w> {
     pub fn words(&self) -> Words {
         let mut pools = self.cluster.pools().peekable();
         let former = pools.peek().is_some() && pools.all(NodePool::is_provisioner)
-            || self.pool.is_some_and(NodePool::is_provisioner)
-            || self.class.is_some_and(|facts| facts.class.is_node_template())
+            || self.pool.is_some_and(|pool| pool.any().is_provisioner())
+            || self.class.is_some_and(|class| class.any().class.is_node_template())
             || self.node.is_some_and(|node| node.is_of_provisioner() && self.claim.is_none());
         match self.claim {
             Some(claim) if claim.is_node() => Words::BeforeMachines,
@@ -308,15 +316,28 @@ impl<'w> Case<'w> {
         format!("{}/{}", self.subject.kind, self.subject.meta.name)
     }
 
-    /// The NodePool, where there is one.
+    /// The NodePool, where there is one: as it was when the machine was launched. `None` too where it was changed since,
+    /// and what it said is not known.
     pub fn pool(&self) -> Option<&'w NodePool> {
         self.cluster.asks(Input::NodePools);
-        self.pool
+        self.pool.and_then(AtLaunch::known)
+    }
+
+    /// The NodePool as the next machines are made from it.
+    pub fn pool_of_next(&self) -> Option<&'w NodePool> {
+        self.cluster.asks(Input::NodePools);
+        self.pool.and_then(|pool| self.cluster.pool(pool.any().name()))
     }
 
     fn class_facts(&self) -> Option<&'w ClassFacts> {
         self.cluster.asks(Input::NodeClasses);
-        self.class
+        self.class.and_then(AtLaunch::known)
+    }
+
+    /// The node class, for its name: the machines of one that was changed are still compared.
+    fn class_by_name(&self) -> Option<&'w NodeClass> {
+        self.cluster.asks(Input::NodeClasses);
+        self.class.map(|class| &class.any().class)
     }
 
     /// Pods that wait for a machine of the NodePool, and that Karpenter makes none for.
@@ -353,7 +374,8 @@ impl<'w> Case<'w> {
             .filter(move |(u, _)| u.waits(now))
     }
 
-    /// The node class object, EC2 or other.
+    /// The node class object, EC2 or other: as it was when the machine was launched. `None` too where it was changed
+    /// since, and what it said is not known.
     pub fn class(&self) -> Option<&'w NodeClass> {
         self.class_facts().map(|c| &c.class)
     }
@@ -431,7 +453,7 @@ impl<'w> Case<'w> {
     /// Other NodeClaims of the same node class.
     pub fn siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        self.class()
+        self.class_by_name()
             .into_iter()
             .flat_map(|c| self.cluster.claims_of_class(&c.kind, c.name()))
             .filter(move |c| Some(c.name()) != own)
@@ -440,7 +462,7 @@ impl<'w> Case<'w> {
     /// The siblings that are registered.
     pub fn joined_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        self.class()
+        self.class_by_name()
             .into_iter()
             .flat_map(|c| self.cluster.joined_of_class(&c.kind, c.name()))
             .filter(move |c| Some(c.name()) != own)
@@ -448,7 +470,7 @@ impl<'w> Case<'w> {
 
     /// The machines of the same node class, counted.
     pub fn class_members(&self) -> Option<&'w ClassMembers> {
-        self.class().and_then(|c| self.cluster.class_members(&c.kind, c.name()))
+        self.class_by_name().and_then(|c| self.cluster.class_members(&c.kind, c.name()))
     }
 
     /// The siblings that are registered and that Karpenter will replace for another image.
@@ -474,9 +496,8 @@ impl<'w> Case<'w> {
 
     /// Whether the node class says what it said when the machine was launched.
     pub fn class_is_as_at_launch(&self) -> bool {
-        let hash = |meta: &'w Meta| meta.annotation(CLASS_HASH);
-        let launched = self.claim.and_then(|c| hash(&c.metadata));
-        launched.is_some() && launched == self.class().and_then(|c| hash(&c.metadata))
+        let launched = self.claim.and_then(|claim| TextHash::of_class(&claim.metadata));
+        launched.is_some() && launched == self.class().and_then(|class| TextHash::of_class(&class.metadata))
     }
 
     /// A sibling that registered and was made from the same text of the node class.
@@ -487,12 +508,15 @@ impl<'w> Case<'w> {
 
     /// All such siblings.
     pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
-        let (name, text) =
-            (self.claim.map(NodeClaim::name), self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)));
+        let (name, text) = (self.claim.map(NodeClaim::name), self.class_hash());
         // After an edit of the class there are many siblings, and none of this text.
-        let names = self.class_members().into_iter().flat_map(move |class_members| class_members.joined_of_text(text));
-        let siblings = names.filter_map(|name| self.cluster.claim(name)).filter(move |c| Some(c.name()) != name);
-        siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == text)
+        let names = self.class_members().into_iter().flat_map(move |class_members| class_members.joined_of_text(&text));
+        names.filter_map(|name| self.cluster.claim(name)).filter(move |c| Some(c.name()) != name)
+    }
+
+    /// The hash of the node class at launch.
+    pub fn class_hash(&self) -> HashKey {
+        self.claim.map(|claim| HashKey::of_class(&claim.metadata)).unwrap_or_default()
     }
 
     /// A sibling that registered with this value of one of the dimensions.
@@ -760,8 +784,18 @@ fn is_inert(cluster: &ClusterState, pool: &NodePool, class: Option<&ClassFacts>)
     (others_are_served && !own).then_some(Inert::ClassNotServed)
 }
 
-fn class_of<'w>(cluster: &'w ClusterState, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {
+/// The present node class: what the next machines are made from.
+fn class_of<'w>(cluster: &'w ClusterState, reference: &NodeClassRef) -> Option<&'w ClassFacts> {
     cluster.class(&reference.kind, &reference.name)
+}
+
+/// NodePool and node class of a machine.
+fn launched_with<'w>(
+    cluster: &'w ClusterState,
+    claim: &NodeClaim,
+) -> (Option<AtLaunch<'w, NodePool>>, Option<AtLaunch<'w, ClassFacts>>) {
+    let pool = claim.node_pool().and_then(|pool| cluster.pool_at_launch(pool, &claim.metadata));
+    (pool, cluster.class_at_launch(&claim.spec.node_class_ref, &claim.metadata))
 }
 
 #[cfg(test)]

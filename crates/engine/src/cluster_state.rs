@@ -3,6 +3,7 @@
 //! The cluster is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for
 //! one machine.
 
+pub mod at_launch;
 pub mod aws;
 pub mod class_members;
 mod events;
@@ -24,6 +25,7 @@ use crate::objects::{
 };
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::unplaced::{self, PlacementObstacle};
+use at_launch::Texts;
 use aws::Aws;
 use chrono::{DateTime, Utc};
 use events::{Events, KUBELET_ABOUT_PODS, VOLUMES_FOR, is_about};
@@ -101,6 +103,9 @@ pub fn diagnosis_name(kind: &str, name: &str) -> String {
 pub enum Touched {
     /// These subjects only.
     Subjects(Vec<Subject>),
+    /// These, and every machine that has no Node yet: [`ClusterState::claims_without_node`]. Many Nodes may come at
+    /// once, and those machines are looked for once for all of them.
+    AndWithoutNode(Vec<Subject>),
     /// Whatever is not settled: the change (aws-auth, a node class, Karpenter itself) may explain many machines.
     Everything,
 }
@@ -142,6 +147,9 @@ pub struct ClusterState {
     nodes: BTreeMap<Interned, Box<Node>>,
     pools: BTreeMap<String, NodePool>,
     classes: ByKind<ClassFacts>,
+    /// What node classes and NodePools said before, for the machines that were launched with it.
+    class_texts: Texts<ClassFacts>,
+    pool_texts: Texts<NodePool>,
     aws_auth: Option<AwsAuthFacts>,
     kube_proxy_server: Option<String>,
     windows_ipam: Option<String>,
@@ -401,6 +409,14 @@ impl ClusterState {
         let id = &claim.status.provider_id;
         let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { self.nodes_with_provider_id(id).collect() };
         if by_id.is_empty() { self.node(&claim.status.node_name).into_iter().collect() } else { by_id }
+    }
+
+    /// The NodeClaims that were launched and have no Node. Any of them may be the machine of one without a providerID.
+    pub fn claims_without_node(&self) -> impl Iterator<Item = &NodeClaim> {
+        self.claims().filter(|claim| {
+            let id = &claim.status.provider_id;
+            !id.is_empty() && self.nodes_with_provider_id(id).next().is_none()
+        })
     }
 
     /// The UID of the object of that name.

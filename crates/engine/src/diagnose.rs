@@ -96,7 +96,7 @@ fn evaluate(case: &Case) -> Evaluated {
                 evaluated.ruled_out.push(RuledOut { cause: rule.cause.into(), because, witness: witness.into() });
             }
             Opinion::LookAgain(at) => evaluated.look_again = evaluated.look_again.into_iter().chain([at]).min(),
-            Opinion::Found(finding) => evaluated.findings.push((rule, *finding)),
+            Opinion::Found(finding) => evaluated.findings.push((rule, case.within_what_is_known(*finding))),
         }
     }
     // A stable sort: among equals the more specific rule, which stands first in the list, wins.
@@ -162,6 +162,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     let suspects = suspects::of(case, stated, excluded);
     let mut unknowns = finding.unknowns;
     if finding.confidence != Confidence::Certain {
+        unknowns.splice(..0, case.changed_since_launch());
         unknowns.extend(missing(case));
         for denial in rules::shared::aws_denials::of(case) {
             if !finding.denied.contains(&denial.action) {

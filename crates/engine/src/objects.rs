@@ -66,7 +66,7 @@ pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{
     Ami, AmiTerm, BlockDevice, CapacityReservation, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus,
-    SecurityGroup, SelectorTerm, Subnet,
+    OTHER_KINDS, SecurityGroup, SelectorTerm, Subnet, is_of_other_provider,
 };
 pub use node_overlay::{NodeOverlay, NodeOverlaySpec};
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};

@@ -184,11 +184,14 @@ impl Triage {
             Change::Removed { input: Input::NodeClaims, name, last, .. } => {
                 self.on_claim_deleted(&name, last.map(|o| *o), now);
             }
-            Change::Removed { input, namespace, name, .. } => {
+            Change::Removed { input, namespace, name, last } => {
                 if input == Input::Nodes {
                     self.questions.forget_node(&name);
                 }
-                self.schedule.take(self.cluster.remove(input, namespace.as_deref(), &name));
+                self.schedule.take(match last.as_deref() {
+                    Some(Object::NodeClass(class)) => self.cluster.remove_class(class.group(), &class.kind, &name),
+                    _ => self.cluster.remove(input, namespace.as_deref(), &name),
+                });
             }
             Change::Pods { node, pods } => self.take_pods(&node, pods, now),
             Change::Access { identity, answer } => self.take_access(&identity, answer, now),
@@ -208,10 +211,15 @@ impl Triage {
         }
     }
 
+    /// Forgets the node classes of a kind that is not watched any more.
+    pub fn forget_classes(&mut self, group: &str, kind: &str) {
+        self.schedule.take(self.cluster.remove_classes_of(group, kind));
+    }
+
     /// Looks at every subject that a change touched or whose time has come, and says what to do.
     pub fn look(&mut self, now: DateTime<Utc>) -> Vec<Order> {
         if self.started {
-            let mut subjects = self.schedule.next(now);
+            let mut subjects = self.schedule.next(&self.cluster, now);
             let classes: Vec<Subject> = subjects.iter().filter_map(|s| self.cluster.leaving_class_of(s)).collect();
             subjects.extend(classes);
             for subject in subjects {

@@ -17,5 +17,6 @@ pub mod provider_id;
 pub mod reckoning;
 pub mod startup_taint;
 pub mod termination_handler;
+pub mod text_hash;
 pub mod unplaced;
 pub mod vpc_cni;

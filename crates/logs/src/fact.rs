@@ -305,7 +305,7 @@ pub struct MachineNames {
 }
 
 impl MachineNames {
-    fn sets(&self) -> [&BTreeSet<String>; 8] {
+    pub(crate) fn sets(&self) -> [&BTreeSet<String>; 8] {
         let Self { instances, hosts, claims, pods, classes, roles, pools, components } = self;
         [instances, hosts, claims, pods, classes, roles, pools, components]
     }

@@ -12,6 +12,7 @@ pub mod fact;
 mod framing;
 pub mod journey;
 mod last_words;
+mod machines;
 mod pattern;
 mod quoted;
 mod reader;

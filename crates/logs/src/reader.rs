@@ -5,6 +5,7 @@ use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, PANIC, complains, is_fatal};
+use crate::machines::{Machines, Nearest, OfMachine};
 use crate::quoted::{named as quoted, shown};
 use crate::table::{
     KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in, program_of,
@@ -200,32 +201,17 @@ impl LogReader {
         };
         let (nameless, named): (Vec<_>, Vec<_>) =
             self.read.into_iter().partition(|(_, whose, journey)| is_nameless(whose, &journey.identity));
-        let mut journeys: Vec<(Vec<String>, Journey)> = Vec::new();
+        let mut machines = Machines::default();
         for (file, _, journey) in named {
-            // One file may bring two together that were known by different names.
-            let (mut same, others): (Vec<_>, Vec<_>) =
-                journeys.into_iter().partition(|(_, known)| known.identity.meets(&journey.identity));
-            same.push((vec![file], journey));
-            journeys = others;
-            journeys.extend(same.into_iter().reduce(|(mut files, mut all), (more, journey)| {
-                files.extend(more);
-                all.extend(journey);
-                (files, all)
-            }));
+            machines.add(file, journey);
         }
+        let mut journeys = machines.all();
         name_by_tags(&mut journeys);
         // What names no machine is of the one whose files stand nearest.
-        let mut unclaimed: Option<(Vec<String>, Journey)> = None;
+        let nearest = Nearest::of(&journeys);
+        let mut unclaimed: Option<OfMachine> = None;
         for (file, _, journey) in nameless {
-            let near = |files: &Vec<String>| files.iter().map(|other| nearness(other, &file)).max().unwrap_or_default();
-            let machines = || journeys.iter().filter(|(_, known)| !known.identity.is_no_machine());
-            let nearest = machines().map(|(files, _)| near(files)).max();
-            let at_best = machines().filter(|(files, _)| Some(near(files)) == nearest).count();
-            let own = journeys
-                .iter_mut()
-                .find(|(files, known)| !known.identity.is_no_machine() && Some(near(files)) == nearest)
-                .filter(|_| at_best == 1)
-                .map(|(_, known)| known);
+            let own = nearest.to(&file).and_then(|at| journeys.get_mut(at)).map(|(_, known)| known);
             match (own, &mut unclaimed) {
                 (Some(own), _) | (None, Some((_, own))) => own.extend(journey),
                 (None, none) => *none = Some((vec![file], journey)),

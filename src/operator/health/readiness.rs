@@ -41,6 +41,13 @@ impl Readiness {
         }
     }
 
+    /// A source is not watched any more.
+    pub fn forget(&mut self, what: Watched, name: &str) {
+        let source = (what, name.to_owned());
+        self.sources.remove(&source);
+        self.read_before.remove(&source);
+    }
+
     /// Karpenter need not be installed, but an API server that has just started may not know it yet: that is given time
     /// too. What is not permitted, or does not answer, is waited for.
     fn is_settled(&self, input: Input) -> bool {
@@ -199,6 +206,18 @@ mod tests {
         assert_eq!(refused.can_judge_at(), None);
         refused.note(Input::NodeClaims.into(), claims, SourceState::Failed(ReadFailure::NotInstalled), now);
         assert_eq!(refused.can_judge_at(), Some(now + OTHERS_WITHIN));
+    }
+
+    #[test]
+    fn a_source_that_is_not_watched_any_more_is_not_reported() {
+        let now = Instant::now();
+        let mut readiness = Readiness::new([].into_iter());
+        let name = "AKSNodeClass.karpenter.azure.com";
+        readiness.note(Input::NodeClasses.into(), name.to_owned(), SourceState::Read, now);
+        assert!(readiness.report().contains(name));
+        readiness.forget(Input::NodeClasses.into(), name);
+        assert!(!readiness.report().contains(name));
+        assert_ne!(readiness.availability(Input::NodeClasses), Availability::Read);
     }
 
     #[test]

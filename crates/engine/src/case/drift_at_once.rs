@@ -4,7 +4,7 @@
 use crate::case::stage::{Thresholds, Wait};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Condition, Event, NodeClaim, NodePool};
-use crate::upstream::karpenter::CLASS_HASH;
+use crate::upstream::text_hash::TextHash;
 use chrono::{DateTime, TimeDelta, Utc};
 
 pub(crate) struct DriftAtOnce<'w> {
@@ -40,8 +40,8 @@ pub(crate) fn drift_at_once<'w>(cluster: &'w ClusterState, pool: &NodePool) -> O
     // Its text did not change since: then it is its node class or NodePool that is not what it was.
     let class = &newest.spec.node_class_ref;
     let class = cluster.class(&class.kind, &class.name).map(|facts| &facts.class.metadata);
-    let own = newest.metadata.annotation(CLASS_HASH);
-    let is_same_text = class.is_none_or(|class| own.is_none() || class.annotation(CLASS_HASH) == own);
+    let own = TextHash::of_class(&newest.metadata);
+    let is_same_text = class.is_none_or(|class| own.is_none() || TextHash::of_class(class) == own);
     let mut replaced: Vec<&Event> = cluster.claim_events_of_pool(pool.name()).filter(|e| is_replaced(e)).collect();
     replaced.retain(|event| event.last_seen() < Some(*launched));
     replaced.sort_by_key(|event| (&event.involved_object.name, event.last_seen()));

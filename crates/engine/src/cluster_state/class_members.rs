@@ -3,6 +3,7 @@
 use crate::objects::NodeClaim;
 use crate::objects::intern::Interned;
 use crate::upstream::karpenter;
+use crate::upstream::text_hash::HashKey;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +25,9 @@ impl Dimension {
         (self.value)(claim).filter(|value| !value.is_empty())
     }
 }
+
+/// The dimension of the text that the machines were launched with.
+pub const TEXT: &str = "node class text";
 
 pub const DIMENSIONS: [Dimension; 8] = [
     Dimension { what: "image", field: "status.imageID", value: |c| Some(&c.status.image_id) },
@@ -55,7 +59,7 @@ pub const DIMENSIONS: [Dimension; 8] = [
     Dimension { what: "NodePool", field: "metadata.labels['karpenter.sh/nodepool']", value: NodeClaim::node_pool },
     // User data, tags, volumes, network: whatever the class fixes at launch.
     Dimension {
-        what: "node class text",
+        what: TEXT,
         field: "metadata.annotations['karpenter.k8s.aws/ec2nodeclass-hash']",
         value: |c| c.metadata.annotation(karpenter::CLASS_HASH),
     },
@@ -85,7 +89,7 @@ pub struct ClassMembers {
     /// Those that joined and that Karpenter will replace for another image.
     image_drifted: BTreeSet<Interned>,
     /// Those that joined, by the text of the class that they were made from.
-    joined_of_text: BTreeMap<Interned, BTreeSet<Interned>>,
+    joined_of_text: BTreeMap<HashKey, BTreeSet<Interned>>,
 }
 
 /// When it registered, or was launched without having registered: the two times between which something may have
@@ -105,8 +109,8 @@ fn earliest(claim: &NodeClaim) -> Option<(DateTime<Utc>, Interned)> {
     Some((at, claim.metadata.name.clone()))
 }
 
-fn text(claim: &NodeClaim) -> &str {
-    claim.metadata.annotation(karpenter::CLASS_HASH).unwrap_or_default()
+fn text(claim: &NodeClaim) -> HashKey {
+    HashKey::of_class(&claim.metadata)
 }
 
 impl ClassMembers {
@@ -115,7 +119,7 @@ impl ClassMembers {
         if claim.is_true("Registered") {
             self.joined.insert(claim.metadata.name.clone());
             self.joined_at.extend(milestone(claim));
-            self.joined_of_text.entry(text(claim).into()).or_default().insert(claim.metadata.name.clone());
+            self.joined_of_text.entry(text(claim)).or_default().insert(claim.metadata.name.clone());
             if claim.is_image_drifted() {
                 self.image_drifted.insert(claim.metadata.name.clone());
             }
@@ -130,11 +134,11 @@ impl ClassMembers {
     pub(crate) fn remove(&mut self, claim: &NodeClaim) {
         self.claims.remove(&claim.metadata.name);
         if self.joined.remove(&claim.metadata.name)
-            && let Some(of_text) = self.joined_of_text.get_mut(text(claim))
+            && let Some(of_text) = self.joined_of_text.get_mut(&text(claim))
         {
             of_text.remove(&claim.metadata.name);
             if of_text.is_empty() {
-                self.joined_of_text.remove(text(claim));
+                self.joined_of_text.remove(&text(claim));
             }
         }
         self.image_drifted.remove(&claim.metadata.name);
@@ -196,8 +200,8 @@ impl ClassMembers {
     }
 
     /// Names of the machines that registered and were made from this text of the class.
-    pub fn joined_of_text(&self, hash: Option<&str>) -> impl Iterator<Item = &Interned> {
-        self.joined_of_text.get(hash.unwrap_or_default()).into_iter().flatten()
+    pub fn joined_of_text(&self, hash: &HashKey) -> impl Iterator<Item = &Interned> + use<'_> {
+        self.joined_of_text.get(hash).into_iter().flatten()
     }
 
     /// How many of this value joined.

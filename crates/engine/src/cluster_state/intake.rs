@@ -76,7 +76,7 @@ impl ClusterState {
                 let name = pool.metadata.name.to_string();
                 let mut subjects: Vec<_> =
                     self.claims_by_pool.under(&pool.metadata.name).map(|c| Subject::Claim(c.into())).collect();
-                self.pools.insert(name.clone(), pool);
+                self.put_pool(pool);
                 subjects.push(Subject::Pool(name));
                 Touched::Subjects(subjects)
             }
@@ -85,8 +85,7 @@ impl ClusterState {
                     (Some(text), Some(family)) => Some(userdata::read(text, family)),
                     _ => None,
                 };
-                let of_kind = self.classes.entry(class.kind.clone()).or_default();
-                of_kind.insert(class.metadata.name.to_string(), ClassFacts { class, user_data });
+                self.put_class(ClassFacts { class, user_data });
                 Touched::Everything
             }
             Object::AwsAuth(map) => {
@@ -255,6 +254,7 @@ impl ClusterState {
 
     pub(super) fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
         let name = claim.metadata.name.clone();
+        self.count_texts(&claim);
         if let Some(old) = self.claims.remove(&name) {
             for condition in &claim.status.conditions {
                 let before = old.condition(&condition.type_);
@@ -314,6 +314,7 @@ impl ClusterState {
 
     pub(super) fn unindex_claim(&mut self, claim: &NodeClaim) {
         self.count_service(claim, |n| *n = n.saturating_sub(1));
+        self.uncount_texts(claim);
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
         self.claims_by_provider_id.remove(&claim.status.provider_id, name);
@@ -340,21 +341,11 @@ impl ClusterState {
             self.nodes_by_provider_id.remove(before, &name);
         }
         self.nodes_by_provider_id.insert(id.clone(), name.clone());
-        let mut touched = self.subjects_of_node(&node);
+        let touched = self.subjects_of_node(&node);
         self.nodes.insert(name, Box::new(node));
         ids().for_each(|id| self.count_service_of(id, |n| *n += 1));
-        if before.is_some_and(|before| before.is_empty()) != id.is_empty() {
-            touched.extend(self.claims_without_node());
-        }
-        Touched::Subjects(touched)
-    }
-
-    /// Any of them may be the machine of a Node that has no providerID.
-    fn claims_without_node(&self) -> impl Iterator<Item = Subject> {
-        let waits = |c: &&NodeClaim| {
-            !c.status.provider_id.is_empty() && self.nodes_with_provider_id(&c.status.provider_id).next().is_none()
-        };
-        self.claims().filter(waits).map(|claim| Subject::Claim(claim.name().to_owned()))
+        let is_any_machines = before.is_some_and(|before| before.is_empty()) != id.is_empty();
+        if is_any_machines { Touched::AndWithoutNode(touched) } else { Touched::Subjects(touched) }
     }
 
     pub(super) fn subjects_of_node(&self, node: &Node) -> Vec<Subject> {
@@ -495,20 +486,23 @@ impl ClusterState {
                     self.pod_nodes.remove(&key);
                     self.logs.remove(&pod.metadata.name);
                 }
-                let mut touched = self.subjects_of_node(&node);
+                let touched = self.subjects_of_node(&node);
                 if node.spec.provider_id.is_empty() {
-                    touched.extend(self.claims_without_node());
+                    Touched::AndWithoutNode(touched)
+                } else {
+                    Touched::Subjects(touched)
                 }
-                Touched::Subjects(touched)
             }
             Input::NodePools => {
-                self.pools.remove(name);
+                self.drop_pool(name);
                 Touched::Subjects(vec![Subject::Pool(name.to_owned())])
             }
+            // Two kinds may have the name: see `remove_class`.
             Input::NodeClasses => {
-                for of_kind in self.classes.values_mut() {
-                    of_kind.remove(name);
-                }
+                let mut named = self.classes.iter().filter(|(_, of_kind)| of_kind.contains_key(name));
+                let (Some((kind, _)), None) = (named.next(), named.next()) else { return none };
+                let kind = kind.clone();
+                self.drop_class(&kind, name);
                 Touched::Everything
             }
             Input::AwsAuth => {
@@ -576,6 +570,28 @@ impl ClusterState {
             // It has no name: see `forget_access`.
             Input::AccessReviews => none,
         }
+    }
+
+    /// Forgets a node class. Its name is its own only within a kind of one group.
+    pub fn remove_class(&mut self, group: &str, kind: &str, name: &str) -> Touched {
+        let is_of_group = |facts: &ClassFacts| facts.class.group() == group;
+        if !self.classes.get(kind).and_then(|of_kind| of_kind.get(name)).is_some_and(is_of_group) {
+            return Touched::Subjects(Vec::new());
+        }
+        self.derived = Derived::default();
+        self.drop_class(kind, name);
+        Touched::Everything
+    }
+
+    /// Forgets the node classes of a kind that is not read any more.
+    pub fn remove_classes_of(&mut self, group: &str, kind: &str) -> Touched {
+        let of_kind = self.classes.get(kind).into_iter().flatten();
+        let names: Vec<String> =
+            of_kind.filter(|(_, facts)| facts.class.group() == group).map(|(name, _)| name.clone()).collect();
+        for name in &names {
+            self.remove_class(group, kind, name);
+        }
+        if names.is_empty() { Touched::Subjects(Vec::new()) } else { Touched::Everything }
     }
 
     /// Forgets what the API server said of this identity.

@@ -5,8 +5,8 @@ use super::{ClusterState, Subject};
 use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{MachineLog, Node, NodeClaim};
-use crate::upstream::karpenter::CLASS_HASH;
 use crate::upstream::provider_id::host_elsewhere;
+use crate::upstream::text_hash::HashKey;
 use chrono::{DateTime, Utc};
 use logs::fact::MachineNames;
 use logs::journey::Journey;
@@ -284,14 +284,13 @@ impl ClusterState {
 struct Making {
     kind: Interned,
     class: Interned,
-    text: Option<Interned>,
+    text: HashKey,
 }
 
 impl Making {
     fn of(claim: &NodeClaim) -> Self {
         let class = &claim.spec.node_class_ref;
-        let text = claim.metadata.annotation(CLASS_HASH).map(Interned::from);
-        Self { kind: class.kind.clone(), class: class.name.clone(), text }
+        Self { kind: class.kind.clone(), class: class.name.clone(), text: HashKey::of_class(&claim.metadata) }
     }
 }
 

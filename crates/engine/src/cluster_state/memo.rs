@@ -6,6 +6,7 @@
 use super::ClusterState;
 use super::reads::Inputs;
 use crate::objects::intern::Interned;
+use chrono::{DateTime, Utc};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -54,6 +55,26 @@ impl ClusterState {
         about: &str,
         work_out: impl FnOnce() -> T,
     ) -> Arc<T> {
+        self.answer(memo, about, false, work_out)
+    }
+
+    /// The same of a question that has another answer at another time. That of the time asked of last is kept.
+    pub fn once_at<T: Send + Sync + 'static>(
+        &self,
+        memo: &'static Memo<T>,
+        now: DateTime<Utc>,
+        work_out: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        self.answer(memo, &now.to_rfc3339(), true, work_out)
+    }
+
+    fn answer<T: Send + Sync + 'static>(
+        &self,
+        memo: &'static Memo<T>,
+        about: &str,
+        is_only: bool,
+        work_out: impl FnOnce() -> T,
+    ) -> Arc<T> {
         let answers = || self.derived.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = answers().get(&memo.key()).and_then(|of_memo| of_memo.get(about)).cloned();
         if let Some(Answer { value, read }) = known
@@ -67,7 +88,13 @@ impl ClusterState {
         self.reads.add(read);
         let value = Arc::new(value);
         let answer = Answer { value: Arc::clone(&value) as Arc<dyn Any + Send + Sync>, read };
-        answers().entry(memo.key()).or_default().insert(about.to_owned(), answer);
+        let mut answers = answers();
+        let of_memo = answers.entry(memo.key()).or_default();
+        if is_only {
+            of_memo.clear();
+        }
+        of_memo.insert(about.to_owned(), answer);
+        drop(answers);
         value
     }
 

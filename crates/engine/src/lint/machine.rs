@@ -5,7 +5,9 @@
 
 use crate::cluster_state::ClassFacts;
 use crate::objects::{Ami, Condition, Meta, Node, NodeClaim, NodeClassRef, NodePool, Taint};
-use crate::upstream::karpenter::{CLASS_HASH, DO_NOT_SYNC_TAINTS_LABEL, Karpenter, Provider, UNREGISTERED_TAINT};
+use crate::upstream::karpenter::{
+    CLASS_HASH, CLASS_HASH_VERSION, DO_NOT_SYNC_TAINTS_LABEL, Karpenter, Provider, UNREGISTERED_TAINT,
+};
 use chrono::{DateTime, Utc};
 use readers::userdata::{ArgumentOrigin, Family, Setting, UserData};
 
@@ -126,7 +128,7 @@ fn claim(
     at: DateTime<Utc>,
 ) -> NodeClaim {
     let of_class = &class.class;
-    let hash = of_class.metadata.annotation(CLASS_HASH).map(|hash| (CLASS_HASH, hash));
+    let hash = |key| of_class.metadata.annotation(key).map(|value| (key, value));
     let template = pool.map(|pool| &pool.spec.template);
     let own = pool.map(|pool| ("karpenter.sh/nodepool", pool.name()));
     let labels = template.into_iter().flat_map(|t| t.metadata.labels.iter()).chain(own).collect();
@@ -135,7 +137,7 @@ fn claim(
             name: name(class, pool).into(),
             creation_timestamp: Some(at),
             labels,
-            annotations: hash.into_iter().collect(),
+            annotations: [CLASS_HASH, CLASS_HASH_VERSION].into_iter().filter_map(hash).collect(),
             ..Meta::default()
         },
         ..NodeClaim::default()

@@ -197,13 +197,61 @@ pub struct Ami {
     pub requirements: Vec<Requirement>,
 }
 
+/// So many kinds of node class are read beside those of the table. A cluster has one or two.
+pub const OTHER_KINDS: usize = 8;
+
+/// Whether a kind that a NodePool names is the node class of another provider: Auto Mode's, `AKSNodeClass`,
+/// `KWOKNodeClass` and the like, each in a group of its own.
+pub fn is_of_other_provider(group: &str, kind: &str) -> bool {
+    match kind {
+        "EC2NodeClass" => false,
+        "NodeClass" => group == "eks.amazonaws.com",
+        _ => kind.ends_with("NodeClass") && group.contains('.') && !matches!(group, "karpenter.sh" | "nodewhy.dev"),
+    }
+}
+
 impl NodeClass {
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)
+    }
+
+    /// Whether both say the same of what Karpenter reckons its hash of, as far as that is read here.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go `EC2NodeClass.Hash`: all but the fields with
+    /// `hash:"ignore"`.
+    pub fn has_same_text(&self, other: &Self) -> bool {
+        // Every field is named, so that a new one has to be thought of.
+        let NodeClassSpec {
+            ami_family: _,
+            ami_selector_terms: _,
+            subnet_selector_terms: _,
+            security_group_selector_terms: _,
+            capacity_reservation_selector_terms: _,
+            role,
+            instance_profile,
+            user_data,
+            kubelet,
+            metadata_options,
+            block_device_mappings,
+            pod_subnet_selector_terms: _,
+            instance_store_policy,
+            network_interfaces,
+            tags,
+        } = &self.spec;
+        let theirs = &other.spec;
+        (role, instance_profile, user_data, kubelet)
+            == (&theirs.role, &theirs.instance_profile, &theirs.user_data, &theirs.kubelet)
+            && (metadata_options, block_device_mappings) == (&theirs.metadata_options, &theirs.block_device_mappings)
+            && (instance_store_policy, network_interfaces, tags)
+                == (&theirs.instance_store_policy, &theirs.network_interfaces, &theirs.tags)
+            && self.family() == other.family()
     }
 
     /// How Karpenter writes this class's user data: `spec.amiFamily`, else the family of the alias.

@@ -148,6 +148,19 @@ impl NodePool {
         &self.metadata.name
     }
 
+    /// Whether both say the same of what Karpenter reckons its hash of, as far as that is read here.
+    /// Source: core v1.14.3 pkg/apis/v1/nodepool.go `NodePool.Hash`: the template without its requirements.
+    pub fn has_same_template(&self, other: &Self) -> bool {
+        // Every field is named, so that a new one has to be thought of.
+        let TemplateSpec { node_class_ref, requirements: _, taints, startup_taints, expire_after, kubelet } =
+            &self.spec.template.spec;
+        let (meta, theirs) = (&self.spec.template.metadata, &other.spec.template);
+        (&meta.labels, &meta.annotations) == (&theirs.metadata.labels, &theirs.metadata.annotations)
+            && (node_class_ref, taints, startup_taints)
+                == (&theirs.spec.node_class_ref, &theirs.spec.taints, &theirs.spec.startup_taints)
+            && (expire_after, kubelet) == (&theirs.spec.expire_after, &theirs.spec.kubelet)
+    }
+
     /// The architectures that it asks for, where it names them.
     pub fn architectures(&self) -> &[Interned] {
         let named =

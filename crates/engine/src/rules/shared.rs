@@ -29,6 +29,7 @@ pub mod launch_blame;
 pub mod launch_error;
 pub(crate) mod logged;
 pub mod machine_image;
+pub(crate) mod names_with_ids;
 pub mod network_path;
 pub mod network_plugin;
 pub mod node_role;

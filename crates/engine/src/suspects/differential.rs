@@ -234,7 +234,7 @@ pub fn changed(case: &Case) -> Option<String> {
 fn nearest(case: &Case) -> Option<Arc<Nearest>> {
     static NEAREST: Memo<Option<Arc<Nearest>>> = Memo::new("the nearest class whose nodes join");
     let (class, cluster) = (case.class()?, case.cluster);
-    let nearest = cluster.once(&NEAREST, class.name(), || {
+    let nearest = cluster.once(&NEAREST, &format!("{} {}", class.name(), case.texts()), || {
         let classes = cluster.classes().map(|facts| &facts.class);
         let joins = |c: &&NodeClass| cluster.joined_of_class(&c.kind, c.name()).next().is_some();
         let others = classes.filter(|c| c.kind == class.kind && c.name() != class.name()).filter(joins);

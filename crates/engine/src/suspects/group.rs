@@ -32,6 +32,7 @@ fn key(case: &Case, claim: &NodeClaim) -> String {
     let let_in = differential::is_let_in(case).then_some("let in");
     let named = [Some(class.kind.as_str()), Some(class.name.as_str()), image, let_in];
     let mut key = String::with_capacity(ROOM);
+    key.push_str(&case.texts());
     for value in named.into_iter().chain(values) {
         key.push_str(value.unwrap_or_default());
         key.push('\n');

@@ -6,6 +6,7 @@ use super::outbox::Write;
 use super::{last_words, same};
 use crate::api::schema_limits::EARLIER;
 use crate::api::{Condition, Confidence, EarlierVerdict, NodeDiagnosis, Outcome, Stage};
+use crate::case::changed::is_forgotten;
 use crate::case::{deletion_reason, stage};
 use crate::cluster_state::{ClusterState, Subject};
 use crate::diagnose;
@@ -123,7 +124,7 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
         let ended = new.status.as_ref().and_then(|s| Some((s.outcome?, s.ended_at?)));
         return ended.map_or(Saying::Nothing, |(outcome, at)| closed(history, cluster, &name, outcome, at));
     }
-    if stands(known, &new) {
+    if stands(known, &new) || is_remembered(cluster, known, &new) {
         return Saying::Nothing;
     }
     same::keep(&mut new, known);
@@ -214,6 +215,18 @@ fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
     known(last)
         && (!known(standing) || confidence(last) > confidence(standing))
         && confidence(last) > Some(Confidence::Possible)
+}
+
+/// What was proven of a node class or a NodePool stands, though that was changed since and nobody can see any more what
+/// the machine was launched with: this process may not have been there.
+fn is_remembered(cluster: &ClusterState, known: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
+    let claim = new.spec.node_claim.as_ref().and_then(|named| cluster.claim(&named.name));
+    let (Some(known), Some(new), Some(claim)) = (&known.status, &new.status, claim) else { return false };
+    let is_weaker = known.confidence == Confidence::Certain && new.confidence != Confidence::Certain;
+    is_weaker
+        && new.outcome.is_none()
+        && known.stage == new.stage
+        && known.blame.as_ref().is_some_and(|blame| is_forgotten(cluster, claim, blame))
 }
 
 /// What AWS told before a restart, or to the replica that led before, stands until AWS has told this one something.

@@ -1,6 +1,6 @@
 //! What is judged when: what a change touched at the next look, what waits or is sick again at its time.
 
-use crate::cluster_state::{Subject, Touched};
+use crate::cluster_state::{ClusterState, Subject, Touched};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,8 @@ pub(super) struct Schedule {
     unsettled: BTreeMap<Subject, Option<DateTime<Utc>>>,
     due: BTreeSet<(DateTime<Utc>, Subject)>,
     touched: BTreeSet<Subject>,
+    /// And every machine without a Node.
+    without_node: bool,
 }
 
 impl Schedule {
@@ -21,6 +23,10 @@ impl Schedule {
     pub(super) fn take(&mut self, touched: Touched) {
         match touched {
             Touched::Subjects(subjects) => self.touched.extend(subjects),
+            Touched::AndWithoutNode(subjects) => {
+                self.touched.extend(subjects);
+                self.without_node = true;
+            }
             Touched::Everything => self.touched.extend(self.unsettled.keys().cloned()),
         }
     }
@@ -31,7 +37,11 @@ impl Schedule {
     }
 
     /// Takes out whom to look at now.
-    pub(super) fn next(&mut self, now: DateTime<Utc>) -> BTreeSet<Subject> {
+    pub(super) fn next(&mut self, cluster: &ClusterState, now: DateTime<Utc>) -> BTreeSet<Subject> {
+        if std::mem::take(&mut self.without_node) {
+            let waiting = cluster.claims_without_node();
+            self.touched.extend(waiting.map(|claim| Subject::Claim(claim.name().to_owned())));
+        }
         while let Some((at, _)) = self.due.first()
             && *at <= now
         {

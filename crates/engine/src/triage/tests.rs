@@ -1,3 +1,5 @@
+mod at_launch;
+
 use super::change::{Change, ReadFailure};
 use super::{IncidentSummary, Keep, Order, Triage, Write};
 use crate::api::{Confidence, NodeDiagnosis, OUTCOME_LABEL, Outcome, Text};

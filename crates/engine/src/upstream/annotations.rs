@@ -6,8 +6,11 @@ use crate::api::PAUSE_ANNOTATION;
 use crate::objects::ROLE_ARN;
 
 /// Beside these the one that the VPC CNI is told to look for (`ENI_CONFIG_ANNOTATION_DEF`).
-pub const READ: [&str; 7] = [
+pub const READ: [&str; 10] = [
     karpenter::CLASS_HASH,
+    karpenter::CLASS_HASH_VERSION,
+    karpenter::POOL_HASH,
+    karpenter::POOL_HASH_VERSION,
     karpenter::DO_NOT_DISRUPT,
     karpenter::TERMINATION_TIMESTAMP,
     cordons::CORDONED_BEFORE,

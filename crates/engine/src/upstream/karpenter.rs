@@ -36,6 +36,11 @@ pub const CLASS_TERMINATION_FINALIZER: &str = "karpenter.k8s.aws/termination";
 
 /// What the class said when the NodeClaim was made. karpenter-provider-aws pkg/apis/v1/labels.go (v1.14.1).
 pub const CLASS_HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
+/// Hashes of different versions are not comparable.
+pub const CLASS_HASH_VERSION: &str = "karpenter.k8s.aws/ec2nodeclass-hash-version";
+/// What the NodePool's template said when the NodeClaim was made. core pkg/apis/v1/labels.go (v1.14.3).
+pub const POOL_HASH: &str = "karpenter.sh/nodepool-hash";
+pub const POOL_HASH_VERSION: &str = "karpenter.sh/nodepool-hash-version";
 /// core pkg/apis/v1/labels.go (v1.14.3); of pods too.
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 

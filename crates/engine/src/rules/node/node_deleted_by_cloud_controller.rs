@@ -61,6 +61,9 @@ fn check(case: &Case) -> Opinion {
 /// The names of the Nodes that NodeClaims have.
 static NAMED: Memo<BTreeSet<Interned>> = Memo::new("the names of the Nodes that NodeClaims have");
 
+/// The names of Nodes that do not exist and that the cloud controller deleted.
+static DELETED: Memo<BTreeSet<String>> = Memo::new("Nodes that the cloud controller deleted");
+
 /// The Node was deleted before Karpenter saw it: EC2 did not list the new instance yet.
 ///
 /// Nodes of ended instances get the same event. It can only mean this machine if a kubelet started under this name
@@ -75,9 +78,13 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     };
     let named = case.cluster.once(&NAMED, "", || case.cluster.claims().map(|c| c.status.node_name.clone()).collect());
     let others = |name: &str| claim.status.node_name != name && named.contains(name);
-    let deleted: Vec<_> = case
-        .cluster
-        .events_without_node()
+    let gone = case.cluster.once(&DELETED, "", || {
+        let deleted = case.cluster.events_without_node().filter(|(_, event)| stage::deletes_node(event));
+        deleted.map(|(name, _)| name.to_owned()).collect()
+    });
+    let deleted: Vec<_> = gone
+        .iter()
+        .flat_map(|name| case.cluster.events("Node", name).map(move |event| (name.as_str(), event)))
         .filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name))
         .collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));

@@ -3,10 +3,16 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::class_members::ClassMembers;
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{Node, NodeClaim};
+use crate::objects::{Meta, Node, NodeClaim};
 use crate::rules::Rule;
+use crate::rules::shared::names_with_ids::NamesWithIds;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use chrono::{DateTime, Utc};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 pub static RULE: Rule = Rule {
     cause: "NodeWithoutProviderID",
@@ -20,21 +26,14 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let launched = case.claim.and_then(|c| c.true_since("Launched"));
-    let candidates: Vec<&Node> = match (case.node, case.claim) {
+    let (node, alike) = match (case.node, case.claim) {
         // A Node that waits for Karpenter and has no claim: it is its own candidate.
-        (Some(node), None) => vec![node].into_iter().filter(|n| n.spec.provider_id.is_empty()).collect(),
-        (None, Some(claim)) => case
-            .cluster
-            .nodes_without_provider_id()
-            .filter(|n| n.metadata.creation_timestamp >= launched && fits(n, claim))
-            // A resource name is another instance's where it is not this one's.
-            .filter(|n| !n.name().starts_with("i-") || claim.instance_id().is_some_and(|id| n.name().contains(id)))
-            .collect(),
+        (Some(node), None) if node.spec.provider_id.is_empty() => (node, 1),
+        (None, Some(claim)) => match candidates(case, claim) {
+            Some(found) => found,
+            None => return Opinion::Silent,
+        },
         _ => return Opinion::Silent,
-    };
-    let [node, others @ ..] = candidates.as_slice() else {
-        return Opinion::Silent;
     };
     // The cloud controller may only be about to set it.
     let settled = node.metadata.creation_timestamp.and_then(|at| at.checked_add_signed(case.wait.proven));
@@ -44,30 +43,33 @@ fn check(case: &Case) -> Opinion {
     let instance = case.claim.and_then(|c| c.instance_id());
     // Resource-name hosts carry the instance id; else it can only be told apart where it is the only one.
     let named = instance.is_some_and(|id| node.name().contains(id));
-    let waits = |c: &&NodeClaim| c.is_true("Launched") && !c.is_true("Registered") && fits(node, c);
-    let rivals = case
-        .siblings()
-        .filter(waits)
-        .any(|c| case.cluster.nodes_with_provider_id(&c.status.provider_id).next().is_none());
     let confidence = if named || case.claim.is_none() {
         Confidence::Certain
-    } else if others.is_empty() && !rivals {
+    } else if alike == 1 && !others_may_be_it(case, node) {
         Confidence::Likely
     } else {
         Confidence::Possible
     };
     let name = node.name();
-    let summary = format!(
-        "Node {name} joined without spec.providerID, so Karpenter cannot match it to {}: the cloud controller has not found its instance.",
-        case.claim.map_or_else(|| "its NodeClaim".to_owned(), |c| format!("NodeClaim {}", c.name()))
-    );
+    let whose = case.claim.map_or_else(|| "its NodeClaim".to_owned(), |c| format!("NodeClaim {}", c.name()));
+    let summary = if alike == 1 {
+        format!(
+            "Node {name} joined without spec.providerID, so Karpenter cannot match it to {whose}: the cloud controller has not found its instance."
+        )
+    } else {
+        format!(
+            "Several Nodes joined without spec.providerID, {name} among them, so Karpenter cannot match one to {whose}: the cloud controller has not found their instances."
+        )
+    };
     let object = format!("Node/{name}");
     let mut finding = Finding::new(
         confidence,
         summary,
-        Evidence::new(&object, "spec.providerID", "empty", "Karpenter matches NodeClaim and Node by this id; the cloud controller or the bootstrap sets it"),
+        Evidence::new(&object, "spec.providerID", "empty", "Karpenter matches NodeClaim and Node by this id; the cloud controller or the bootstrap sets it")
+            .figures(format!("{alike} such Node(s)")),
     )
-    .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
+    // Nobody knows which of several it is.
+    .blaming((alike == 1).then(|| Blame::object("v1", "Node", name).field("spec.providerID")))
     .fix("Make the Node's name the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance. This affects new machines.")
     .step(Risk::Inspect, "Compare the Node's name with the instance's private DNS name", instance.map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")));
     finding = finding.step(
@@ -86,11 +88,108 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
+/// The Node that may be this claim's machine, and how many may be: the one with its instance's id, else the first.
+fn candidates<'w>(case: &Case<'w>, claim: &NodeClaim) -> Option<(&'w Node, usize)> {
+    static NODES: Memo<Nodes> = Memo::new("Nodes without a providerID, by what tells them apart");
+    let nodes = case.cluster.once(&NODES, "", || Nodes::of(case));
+    let launched = claim.true_since("Launched");
+    let is_candidate = |node: &&Node| node.metadata.creation_timestamp >= launched && fits(node, claim);
+    let mut named = claim.instance_id().into_iter().flat_map(|id| nodes.by_id.holding(id));
+    if let Some(node) = named.find_map(|name| case.cluster.node(name).filter(is_candidate)) {
+        return Some((node, 1));
+    }
+    // A resource name is another instance's where it is not this one's.
+    let place = Place::of(&claim.metadata);
+    let mut found: Option<(usize, usize)> = None;
+    for (_, of_place) in nodes.nameless.iter().filter(|(other, _)| other.may_be(&place)) {
+        let count = of_place.partition_point(|(created, _)| *created >= launched);
+        if let Some((_, first)) = count.checked_sub(1).and_then(|last| of_place.get(last)) {
+            let (least, all) = found.unwrap_or((*first, 0));
+            found = Some((least.min(*first), all + count));
+        }
+    }
+    let (first, count) = found?;
+    Some((case.cluster.node(nodes.names.get(first)?)?, count))
+}
+
+/// Whether another machine of the class that waits for its Node may have this one.
+fn others_may_be_it(case: &Case, node: &Node) -> bool {
+    /// By class, then by place: the first two of each.
+    static WAITING: Memo<BTreeMap<Place, Vec<String>>> = Memo::new("claims of a class that wait for a Node, by place");
+    let Some(class) = case.claim.map(|claim| &claim.spec.node_class_ref) else { return false };
+    let waiting = case.cluster.once(&WAITING, &format!("{}/{}", class.kind, class.name), || {
+        let mut waiting: BTreeMap<Place, Vec<String>> = BTreeMap::new();
+        let waits = |c: &&NodeClaim| {
+            c.is_true("Launched")
+                && !c.is_true("Registered")
+                && case.cluster.nodes_with_provider_id(&c.status.provider_id).next().is_none()
+        };
+        let members = case.class_members().into_iter().flat_map(ClassMembers::claims);
+        for claim in members.filter_map(|name| case.cluster.claim(name)).filter(waits) {
+            let of_place = waiting.entry(Place::of(&claim.metadata)).or_default();
+            if of_place.len() < 2 {
+                of_place.push(claim.name().to_owned());
+            }
+        }
+        waiting
+    });
+    let (place, own) = (Place::of(&node.metadata), case.claim.map(NodeClaim::name));
+    let mut fitting = waiting.iter().filter(|(other, _)| other.may_be(&place));
+    node.metadata.label(NODE_GROUP).is_none()
+        && fitting.any(|(_, names)| names.iter().any(|name| Some(name.as_str()) != own))
+}
+
+/// What tells Nodes and NodeClaims apart before a Node has its providerID: NodePool and zone, each where it is known.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place([Option<String>; 2]);
+
+impl Place {
+    fn of(meta: &Meta) -> Self {
+        Self(["karpenter.sh/nodepool", "topology.kubernetes.io/zone"].map(|key| meta.label(key).map(str::to_owned)))
+    }
+
+    fn may_be(&self, other: &Self) -> bool {
+        let mut both = self.0.iter().zip(&other.0);
+        both.all(|(one, other)| one.is_none() || other.is_none() || one == other)
+    }
+}
+
+/// The Nodes without a providerID that may be a NodeClaim's.
+struct Nodes {
+    by_id: NamesWithIds,
+    /// In order.
+    names: Vec<String>,
+    /// By place: when each was created, the latest first, with the first of `names` among those so far. Without those
+    /// that are called after an instance.
+    nameless: BTreeMap<Place, Vec<(Option<DateTime<Utc>>, usize)>>,
+}
+
+impl Nodes {
+    fn of(case: &Case) -> Self {
+        let nodes = case.cluster.nodes_without_provider_id().filter(|node| node.metadata.label(NODE_GROUP).is_none());
+        let nodes: Vec<&Node> = nodes.collect();
+        let mut nameless: BTreeMap<Place, Vec<(Option<DateTime<Utc>>, usize)>> = BTreeMap::new();
+        for (at, node) in nodes.iter().enumerate().filter(|(_, node)| !node.name().starts_with("i-")) {
+            let of_place = nameless.entry(Place::of(&node.metadata)).or_default();
+            of_place.push((node.metadata.creation_timestamp, at));
+        }
+        for of_place in nameless.values_mut() {
+            of_place.sort_unstable_by_key(|(created, at)| (Reverse(*created), *at));
+            let mut first = usize::MAX;
+            for (_, at) in of_place {
+                first = first.min(*at);
+                *at = first;
+            }
+        }
+        let by_id = NamesWithIds::of(nodes.iter().map(|node| node.name()));
+        Self { by_id, names: nodes.into_iter().map(|node| node.name().to_owned()).collect(), nameless }
+    }
+}
+
+/// EKS labels the Nodes of a managed node group so, which Karpenter has nothing to do with.
+const NODE_GROUP: &str = "eks.amazonaws.com/nodegroup";
+
 /// Whether the Node could be this NodeClaim's machine: its pool label, if any, is the NodeClaim's.
 fn fits(node: &Node, claim: &NodeClaim) -> bool {
-    let same =
-        |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));
-    node.metadata.label("eks.amazonaws.com/nodegroup").is_none()
-        && same("karpenter.sh/nodepool")
-        && same("topology.kubernetes.io/zone")
+    node.metadata.label(NODE_GROUP).is_none() && Place::of(&node.metadata).may_be(&Place::of(&claim.metadata))
 }

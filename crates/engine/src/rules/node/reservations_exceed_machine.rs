@@ -60,7 +60,8 @@ fn check(case: &Case) -> Opinion {
     if RESERVABLE.iter().all(|resource| size(claim, resource).is_none()) {
         return Opinion::Silent;
     }
-    let about = format!("{}/{} {}", class.kind, class.name(), claim.node_pool().unwrap_or_default());
+    let (pool, texts) = (claim.node_pool().unwrap_or_default(), case.texts());
+    let about = format!("{}/{} {pool} {texts}", class.kind, class.name());
     let parts = case.cluster.once(&PARTS, &about, || parts(case, class));
     let Some((resource, has, wanted)) = RESERVABLE.iter().find_map(|resource| {
         let has = size(claim, resource)?;

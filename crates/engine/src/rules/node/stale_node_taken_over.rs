@@ -3,9 +3,14 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{Node, NodeClaim};
+use crate::objects::{Event, Node, NodeClaim};
 use crate::rules::Rule;
+use chrono::{DateTime, Utc};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub static RULE: Rule = Rule {
     cause: "StaleNodeTakenOver",
@@ -37,19 +42,37 @@ fn check(case: &Case) -> Opinion {
 
 /// For a left-over Node that is Ready again though its own machine is gone: the NodeClaim that waits for its Node.
 fn taker<'w>(case: &Case<'w>, node: &Node) -> Option<&'w NodeClaim> {
+    static WAITING: Memo<Vec<(DateTime<Utc>, String)>> = Memo::new("claims that wait for a Node, by launch");
     let revived = node.condition("Ready").filter(|c| c.is_true())?.last_transition_time?;
-    let waits = |claim: &&NodeClaim| !claim.is_true("Registered") && claim.metadata.deletion_timestamp.is_none();
-    let launched = |claim: &&NodeClaim| {
-        claim.true_since("Launched").is_some_and(|at| at < revived && node.metadata.creation_timestamp < Some(at))
-    };
-    case.cluster.claims().filter(waits).filter(launched).find(|claim| trace(case, claim, node).is_some())
+    let left = LeftOver::of(case);
+    if !left.names.contains(node.name()) {
+        return None;
+    }
+    let waiting = case.cluster.once(&WAITING, "", || {
+        let waits = |claim: &&NodeClaim| !claim.is_true("Registered") && claim.metadata.deletion_timestamp.is_none();
+        let waiting = case.cluster.claims().filter(waits);
+        let mut waiting: Vec<_> =
+            waiting.filter_map(|claim| Some((claim.true_since("Launched")?, claim.name().to_owned()))).collect();
+        waiting.sort_unstable();
+        waiting
+    });
+    let before = waiting.partition_point(|(at, _)| node.metadata.creation_timestamp >= Some(*at));
+    let launched = waiting.iter().skip(before).take_while(|(at, _)| *at < revived);
+    let claims = launched.filter_map(|(_, name)| case.cluster.claim(name));
+    claims.filter(|claim| trace(case, claim, node).is_some()).min_by_key(|claim| claim.name())
 }
 
 fn by(case: &Case, claim: &NodeClaim) -> Opinion {
     let Some(launched) = claim.true_since("Launched").filter(|_| !claim.is_true("Registered")) else {
         return Opinion::Silent;
     };
-    let orphans = case.cluster.nodes_left_over().filter(|n| n.metadata.creation_timestamp < Some(launched));
+    let left = LeftOver::of(case);
+    // Most claims have none of either.
+    let asked = claim.instance_id().and_then(|id| left.asked_by.get(id)).into_iter().flatten();
+    let revived = left.revived.iter().take_while(|(at, _)| *at > launched).map(|(_, name)| name);
+    let names: BTreeSet<&String> = asked.chain(revived).collect();
+    let orphans = names.into_iter().filter_map(|name| case.cluster.node(name));
+    let orphans = orphans.filter(|n| n.metadata.creation_timestamp < Some(launched));
     let traces: Vec<Trace> = orphans.filter_map(|node| trace(case, claim, node)).collect();
     let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {
         return Opinion::Silent;
@@ -80,19 +103,73 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
     .into()
 }
 
+/// The Nodes that Karpenter made and no NodeClaim has.
+struct LeftOver {
+    names: BTreeSet<String>,
+    /// Those whose names an instance asked for a certificate under, by that instance.
+    asked_by: BTreeMap<String, BTreeSet<String>>,
+    /// Those that are Ready and whose kubelet started: when the earlier of the two happened, the latest first.
+    revived: Vec<(DateTime<Utc>, String)>,
+}
+
+impl LeftOver {
+    fn of(case: &Case) -> Arc<Self> {
+        static LEFT_OVER: Memo<LeftOver> = Memo::new("Nodes that are left over, and their traces");
+        case.cluster.once(&LEFT_OVER, "", || {
+            let names: BTreeSet<String> = case.cluster.nodes_left_over().map(|node| node.name().to_owned()).collect();
+            let mut asked_by: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            for csr in case.cluster.csrs().filter(|_| !names.is_empty()) {
+                let name = csr.spec.username.strip_prefix(USER).filter(|name| names.contains(*name));
+                if let (Some(name), Some(id)) = (name, csr.instance_id()) {
+                    asked_by.entry(id.to_owned()).or_default().insert(name.to_owned());
+                }
+            }
+            let revived = case.cluster.nodes_left_over().filter_map(|node| {
+                let ready = node.condition("Ready").filter(|c| c.is_true())?.last_transition_time?;
+                let started =
+                    case.cluster.events("Node", node.name()).filter(starts).filter_map(Event::last_seen).max()?;
+                Some((ready.min(started), node.name().to_owned()))
+            });
+            let mut revived: Vec<_> = revived.collect();
+            revived.sort_unstable_by_key(|(at, _)| Reverse(*at));
+            LeftOver { names, asked_by, revived }
+        })
+    }
+}
+
+const USER: &str = "system:node:";
+
+/// A kubelet that finds another boot id on its Node says Rebooted.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `updateNodeStatus`, cmd/kubelet/app/server.go.
+fn starts(event: &&Event) -> bool {
+    matches!(event.reason.as_str(), "Starting" | "Rebooted") && event.reporter() == "kubelet"
+}
+
+/// The first certificate that each instance asked for under each name.
+fn certificates(case: &Case) -> Arc<BTreeMap<(String, String), String>> {
+    static CERTIFICATES: Memo<BTreeMap<(String, String), String>> =
+        Memo::new("certificates by the instance that asked, and the name");
+    case.cluster.once(&CERTIFICATES, "", || {
+        let mut certificates = BTreeMap::new();
+        for csr in case.cluster.csrs() {
+            if let (Some(id), Some(name)) = (csr.instance_id(), csr.spec.username.strip_prefix(USER)) {
+                let key = (id.to_owned(), name.to_owned());
+                certificates.entry(key).or_insert_with(|| csr.metadata.name.to_string());
+            }
+        }
+        certificates
+    })
+}
+
 fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace<'c>> {
     let launched = claim.true_since("Launched");
     // The session name of instance-profile credentials is the instance's id.
     // Source: aws-iam-authenticator @81b1dab pkg/server/server.go.
-    let user = format!("system:node:{}", node.name());
-    let csr = case
-        .cluster
-        .csrs()
-        .find(|c| c.spec.username == user && c.instance_id().is_some() && c.instance_id() == claim.instance_id());
-    if let Some(csr) = csr {
+    let key = claim.instance_id().map(|id| (id.to_owned(), node.name().to_owned()));
+    if let Some(csr) = key.and_then(|key| certificates(case).get(&key).cloned()) {
         let because = "this machine's instance requested a certificate under the old Node's name";
         let proof = Evidence::new(
-            format!("CertificateSigningRequest/{}", csr.metadata.name),
+            format!("CertificateSigningRequest/{csr}"),
             "spec.extra.sessionName",
             claim.instance_id()?,
             because,
@@ -105,11 +182,7 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
         return None;
     }
     let revived = node.condition("Ready").filter(|c| c.is_true() && c.last_transition_time > launched)?;
-    // A kubelet that finds another boot id on its Node says Rebooted.
-    // Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `updateNodeStatus`, cmd/kubelet/app/server.go.
-    let started =
-        |e: &&crate::objects::Event| matches!(e.reason.as_str(), "Starting" | "Rebooted") && e.reporter() == "kubelet";
-    let started = case.cluster.events("Node", node.name()).find(|e| started(e) && e.last_seen() > launched)?;
+    let started = case.cluster.events("Node", node.name()).find(|e| starts(e) && e.last_seen() > launched)?;
     let because = format!(
         "a kubelet started under this name after the launch, and the Node is Ready again ({})",
         revived.shown()

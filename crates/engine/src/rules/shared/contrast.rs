@@ -6,10 +6,10 @@
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::cluster_state::class_members::{ClassMembers, Dimension, Tally};
+use crate::cluster_state::class_members::{ClassMembers, Dimension, TEXT, Tally};
 use crate::rules::shared::change;
 use crate::rules::shared::instance_questions::ask_the_instance;
-use crate::upstream::karpenter::CLASS_HASH;
+use crate::upstream::text_hash::HashKey;
 use std::collections::BTreeMap;
 
 /// The step that the compared machines did or did not pass.
@@ -85,10 +85,15 @@ fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<It
         let (elsewhere, _) = others.max_by_key(|(_, (passed, _))| *passed)?;
         (passed >= 2 && failed == 0).then_some(Split { dimension, value, by, failed: own, elsewhere, passed })
     };
+    // Hashes of different versions say nothing of each other.
+    let is_comparable = move |dimension: &Dimension| {
+        let class = claim.map(|claim| &claim.spec.node_class_ref);
+        dimension.what != TEXT || class.is_some_and(|class| case.cluster.has_one_hash_version(&class.kind, &class.name))
+    };
     class_members
         .into_iter()
         .flat_map(ClassMembers::tallies)
-        .filter(move |(dimension, _)| of(dimension.what))
+        .filter(move |(dimension, _)| of(dimension.what) && is_comparable(dimension))
         .filter_map(split)
 }
 
@@ -131,10 +136,10 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
     }
     // The same text of the class: what an edit changed is not the fault of one value.
     case.same_spec_sibling_joined()?;
-    let hash = claim.metadata.annotation(CLASS_HASH);
+    let hash = case.class_hash();
     let since = claim.true_since("Launched")?;
     let mut later = class_members.joined_after(since).filter_map(|name| case.cluster.claim(name));
-    let confidence = match (later.any(|c| c.metadata.annotation(CLASS_HASH) == hash), rivals) {
+    let confidence = match (later.any(|c| HashKey::of_class(&c.metadata) == hash), rivals) {
         (true, false) => Confidence::Likely,
         (true, true) => Confidence::Possible,
         (false, false) if split.failed >= MANY && split.passed >= MANY => Confidence::Possible,

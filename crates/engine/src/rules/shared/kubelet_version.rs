@@ -4,7 +4,6 @@ use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::objects::{Node, NodeClaim, NodeClass};
 use crate::rules::shared::kubelet_skew::{self, Minor};
-use crate::upstream::karpenter::CLASS_HASH;
 use readers::userdata::image_name;
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ pub(crate) fn of_cluster(case: &Case) -> Option<Minor> {
 /// upgrade only proves something about its own kubelet.
 pub(crate) fn joined_since<'w>(case: &Case<'w>, class: &NodeClass, since: Minor) -> Option<&'w NodeClaim> {
     static JOINED: Memo<Option<String>> = Memo::new("a machine with the same text and no older kubelet that joined");
-    let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();
+    let text = case.class_hash();
     // Which kubelet it has only its Node tells.
     let is_newer = |node: &Node| minor_of(node).is_none_or(|minor| minor >= since);
     let is_witness = |s: &NodeClaim| case.cluster.nodes_of(s).first().is_some_and(|node| is_newer(node));

@@ -7,7 +7,7 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::{Node, NodeClaim};
 use crate::rules::shared::kubelet_without_node::{self, Whose};
 use crate::rules::shared::node_role;
-use crate::upstream::karpenter::CLASS_HASH;
+use crate::upstream::text_hash::TextHash;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 
@@ -70,10 +70,10 @@ pub(crate) fn running(case: &Case, role: &str) -> Arc<Running> {
 fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w NodeClaim, &'w Node, bool)> {
     let same_role = case.cluster.classes().filter(move |c| node_role::identity(&c.class) == Some(role));
     let claims = same_role.flat_map(|c| {
-        let hash = c.class.metadata.annotation(CLASS_HASH);
+        let hash = TextHash::of_class(&c.class.metadata);
         let claims = case.cluster.joined_of_class(&c.class.kind, c.class.name());
         claims.map(move |claim| {
-            (claim, claim.metadata.annotation(CLASS_HASH).is_none_or(|h| hash.is_none_or(|now| now == h)))
+            (claim, TextHash::of_class(&claim.metadata).is_none_or(|own| hash.is_none_or(|now| now == own)))
         })
     });
     claims.filter_map(|(claim, unchanged)| {

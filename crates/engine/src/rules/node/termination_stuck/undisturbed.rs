@@ -63,7 +63,7 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
         "Or delete the pod. Its current work is lost",
         Some(format!("kubectl delete pod -n {namespace} {name}")),
     );
-    Some(match case.pool() {
+    Some(match case.pool_of_next() {
         Some(pool) => finding.step(
             Risk::Mutating,
             "Set spec.template.spec.terminationGracePeriod. Existing nodes keep their setting",

@@ -1,0 +1,190 @@
+//! What many files say, brought together by machine. Each file is looked up by the names in it, and compared with no
+//! other.
+
+use crate::journey::Journey;
+use std::collections::{BTreeSet, HashMap};
+
+/// Files, and what they say of a machine.
+pub(crate) type OfMachine = (Vec<String>, Journey);
+
+/// Machines that share no name.
+#[derive(Debug, Default)]
+pub(crate) struct Machines {
+    known: Vec<Option<OfMachine>>,
+    /// Where one is now that was brought together with another; its own place where it was not.
+    moved: Vec<usize>,
+    /// By the set that it is in and the name.
+    by_name: HashMap<(usize, String), usize>,
+    /// The hosts whose names go on after this one: `ip-10-0-0-1.ec2.internal` under `ip-10-0-0-1`.
+    longer: HashMap<String, Vec<String>>,
+}
+
+/// Which of the sets of names has the hosts.
+const HOSTS: usize = 1;
+
+impl Machines {
+    /// Takes in a file. It may bring several together that were known by different names.
+    pub(crate) fn add(&mut self, file: String, journey: Journey) {
+        let place = self.known.len();
+        let mut same = BTreeSet::new();
+        let sets = journey.identity.sets();
+        for (set, name) in sets.into_iter().enumerate().flat_map(|(set, names)| names.iter().map(move |n| (set, n))) {
+            let is_new = match self.by_name.get(&(set, name.clone())).copied() {
+                Some(at) => {
+                    same.insert(self.place_now(at));
+                    false
+                }
+                None => true,
+            };
+            if set == HOSTS {
+                same.extend(self.of_same_host(name));
+            }
+            if is_new {
+                self.by_name.insert((set, name.clone()), place);
+                for shorter in shorter(name).filter(|_| set == HOSTS) {
+                    self.longer.entry(shorter.to_owned()).or_default().push(name.clone());
+                }
+            }
+        }
+        let mut own: Option<OfMachine> = None;
+        for at in same.into_iter().filter(|at| *at != place) {
+            if let Some(moved) = self.moved.get_mut(at) {
+                *moved = place;
+            }
+            own = together(own, self.known.get_mut(at).and_then(Option::take));
+        }
+        self.moved.push(place);
+        self.known.push(together(own, Some((vec![file], journey))));
+    }
+
+    /// Those that are called as this host is, with more or fewer domains behind.
+    fn of_same_host(&mut self, host: &str) -> Vec<usize> {
+        let longer = self.longer.get(host).into_iter().flatten().map(String::as_str);
+        let names = longer.chain(shorter(host)).filter(|_| !host.is_empty());
+        let places: Vec<usize> =
+            names.filter_map(|name| self.by_name.get(&(HOSTS, name.to_owned())).copied()).collect();
+        places.into_iter().map(|at| self.place_now(at)).collect()
+    }
+
+    fn place_now(&mut self, at: usize) -> usize {
+        let mut last = at;
+        while let Some(next) = self.moved.get(last).copied().filter(|next| *next != last) {
+            last = next;
+        }
+        if let Some(moved) = self.moved.get_mut(at) {
+            *moved = last;
+        }
+        last
+    }
+
+    /// In the order in which the last file of each was read.
+    pub(crate) fn all(self) -> Vec<OfMachine> {
+        self.known.into_iter().flatten().collect()
+    }
+}
+
+/// What a host may be called for short: each part of its name that ends before a dot.
+fn shorter(host: &str) -> impl Iterator<Item = &str> {
+    host.match_indices('.').filter_map(|(at, _)| host.get(..at)).filter(|short| !short.is_empty())
+}
+
+fn together(one: Option<OfMachine>, other: Option<OfMachine>) -> Option<OfMachine> {
+    match (one, other) {
+        (Some((mut files, mut all)), Some((more, journey))) => {
+            files.extend(more);
+            all.extend(journey);
+            Some((files, all))
+        }
+        (one, other) => one.or(other),
+    }
+}
+
+/// Which machine's files stand nearest to a file: with which it shares the most folders.
+pub(crate) struct Nearest {
+    /// By folder, the machine that has files in it; `None` where several have.
+    by_folder: HashMap<String, Option<usize>>,
+    /// The only machine, where it is one.
+    only: Option<usize>,
+}
+
+impl Nearest {
+    /// Of those that are machines, by their place.
+    pub(crate) fn of(machines: &[OfMachine]) -> Self {
+        let mut by_folder: HashMap<String, Option<usize>> = HashMap::new();
+        let mut only = BTreeSet::new();
+        for (at, (files, _)) in machines.iter().enumerate().filter(|(_, (_, own))| !own.identity.is_no_machine()) {
+            only.insert(at);
+            for folder in files.iter().flat_map(|file| folders(file)) {
+                let known = by_folder.entry(folder.to_owned()).or_insert(Some(at));
+                if *known != Some(at) {
+                    *known = None;
+                }
+            }
+        }
+        Self { by_folder, only: only.first().copied().filter(|_| only.len() == 1) }
+    }
+
+    /// Its place; `None` where several stand as near.
+    pub(crate) fn to(&self, file: &str) -> Option<usize> {
+        let folders: Vec<&str> = folders(file).collect();
+        let nearest = folders.into_iter().rev().find_map(|folder| self.by_folder.get(folder));
+        nearest.map_or(self.only, |machine| *machine)
+    }
+}
+
+/// `a`, `a/b` and `a/b/c` of `a/b/c`.
+fn folders(file: &str) -> impl Iterator<Item = &str> {
+    file.match_indices('/').map(|(at, _)| at).chain([file.len()]).filter_map(|end| file.get(..end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machines, Nearest};
+    use crate::fact::MachineNames;
+    use crate::journey::Journey;
+
+    fn journey(hosts: &[&str], instances: &[&str]) -> Journey {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let identity = MachineNames { hosts: set(hosts), instances: set(instances), ..MachineNames::default() };
+        Journey { identity, ..Journey::default() }
+    }
+
+    fn files(of: &[(&str, Journey)]) -> Vec<Vec<String>> {
+        let mut machines = Machines::default();
+        for (file, journey) in of {
+            machines.add((*file).to_owned(), journey.clone());
+        }
+        machines.all().into_iter().map(|(files, _)| files).collect()
+    }
+
+    #[test]
+    fn a_host_is_the_same_with_and_without_its_domain() {
+        let long = "ip-10-0-0-1.eu-west-1.compute.internal";
+        for [first, second] in [["ip-10-0-0-1", long], [long, "ip-10-0-0-1"], [long, "ip-10-0-0-1.eu-west-1"]] {
+            assert_eq!(files(&[("a", journey(&[first], &[])), ("b", journey(&[second], &[]))]), [["a", "b"]]);
+        }
+        let other = [("a", journey(&["ip-1.one"], &[])), ("b", journey(&["ip-1.two"], &[]))];
+        assert_eq!(files(&other), [["a"], ["b"]]);
+        let short = [other.as_slice(), &[("c", journey(&["ip-1"], &[]))]].concat();
+        assert_eq!(files(&short), [["a", "b", "c"]]);
+    }
+
+    #[test]
+    fn one_file_brings_two_together_that_were_known_by_different_names() {
+        let known = [("a", journey(&["one"], &[])), ("b", journey(&[], &["i-1"])), ("c", journey(&["two"], &[]))];
+        assert_eq!(files(&known), [["a"], ["b"], ["c"]]);
+        let all = [known.as_slice(), &[("d", journey(&["one"], &["i-1"])), ("e", journey(&["one"], &[]))]].concat();
+        assert_eq!(files(&all), [vec!["c"], vec!["a", "b", "d", "e"]]);
+    }
+
+    #[test]
+    fn the_nearest_machine_shares_the_most_folders() {
+        let of = |file: &str, host: &str| (vec![file.to_owned()], journey(&[host], &[]));
+        let machines = [of("bundles/one/var/messages", "one"), of("bundles/two/var/messages", "two")];
+        let nearest = Nearest::of(&machines);
+        assert_eq!(nearest.to("bundles/two/etc/hosts"), Some(1));
+        assert_eq!(nearest.to("bundles/notes"), None);
+        assert_eq!(nearest.to("notes"), None);
+        assert_eq!(Nearest::of(machines.get(..1).unwrap_or_default()).to("notes"), Some(0));
+    }
+}
