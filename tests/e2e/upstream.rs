@@ -177,7 +177,7 @@ fn is_version(text: &str) -> bool {
 fn the_pins_are_those_of_the_control_plane() {
     let pins = Table::read().pins;
     let go_mod =
-        fs::read_to_string(testkit::project().join("crates/testkit/control-plane/go.mod")).expect("it is there");
+        fs::read_to_string(testkit::project().join("crates/programs/control-plane/go.mod")).expect("it is there");
     for line in go_mod.lines() {
         let mut words = line.split_whitespace();
         if let (Some(module), Some(version)) = (words.next(), words.next())

@@ -79,7 +79,7 @@ pub fn folder() -> PathBuf {
     folder
 }
 
-const NO_GO: &str = "the tests build programs from Go modules: install Go (https://go.dev/dl), in the version of crates/testkit/control-plane/go.mod or later";
+const NO_GO: &str = "the tests build programs from Go modules: install Go (https://go.dev/dl), in the version of crates/programs/control-plane/go.mod or later";
 
 /// Past the capture of a test's output: somebody waits.
 fn say(line: &str) {

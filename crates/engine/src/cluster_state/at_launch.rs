@@ -85,8 +85,8 @@ impl<T> Texts<T> {
         }
     }
 
-    fn uncount(&mut self, name: Name, hash: &HashKey) {
-        let Some(of_name) = self.0.get_mut(&name) else { return };
+    fn uncount(&mut self, name: &Name, hash: &HashKey) {
+        let Some(of_name) = self.0.get_mut(name) else { return };
         let Some(n) = of_name.in_use.get_mut(hash) else { return };
         *n = n.saturating_sub(1);
         if *n == 0 {
@@ -94,7 +94,7 @@ impl<T> Texts<T> {
             of_name.forget();
         }
         if of_name.in_use.is_empty() && of_name.earlier.is_empty() {
-            self.0.remove(&name);
+            self.0.remove(name);
         }
     }
 
@@ -106,12 +106,18 @@ impl<T> Texts<T> {
     /// Keeps what an object said until now, where that has a hash.
     ///
     /// Karpenter writes the new hash only after it has seen the new text. Until then the hash is that of the text before.
-    fn replace(&mut self, name: Name, (hash, old): (HashKey, T), new: Option<(HashKey, &T)>, same: fn(&T, &T) -> bool) {
+    fn replace(
+        &mut self,
+        name: &Name,
+        (hash, old): (HashKey, T),
+        new: Option<(HashKey, &T)>,
+        same: fn(&T, &T) -> bool,
+    ) {
         let is_same = new.as_ref().is_some_and(|(_, new)| same(&old, new));
         let is_same_hash = new.as_ref().is_some_and(|(new, _)| *new == hash);
         let is_reckoned_anew = new.as_ref().is_some_and(|(new, _)| new.version() != hash.version());
         let is_kept = !hash.is_none() && !(is_same && (is_same_hash || is_reckoned_anew));
-        if !is_kept && !self.0.contains_key(&name) {
+        if !is_kept && !self.0.contains_key(name) {
             return;
         }
         let of_name = self.0.entry(name.clone()).or_default();
@@ -129,7 +135,7 @@ impl<T> Texts<T> {
         }
         of_name.forget();
         if of_name.in_use.is_empty() && of_name.earlier.is_empty() {
-            self.0.remove(&name);
+            self.0.remove(name);
         }
     }
 }
@@ -144,18 +150,16 @@ impl<T> OfName<T> {
 impl ClusterState {
     /// The node class that a machine was launched with. `machine` is its NodeClaim, else its Node.
     pub fn class_at_launch(&self, class: &NodeClassRef, machine: &Meta) -> Option<AtLaunch<'_, ClassFacts>> {
-        let now = self.class(&class.kind, &class.name);
+        let now = self.class(&class.kind, &class.name).map(|facts| (facts, &facts.class.metadata));
         let name = (class.kind.clone(), class.name.clone());
-        at_launch(now, TextHash::of_class(machine), &self.class_texts, &name, |facts| {
-            TextHash::of_class(&facts.class.metadata)
-        })
+        at_launch(now, machine, TextHash::of_class, &self.class_texts, &name)
     }
 
     /// The NodePool that a machine was launched from.
     pub fn pool_at_launch(&self, pool: &str, machine: &Meta) -> Option<AtLaunch<'_, NodePool>> {
+        let now = self.pool(pool).map(|pool| (pool, &pool.metadata));
         let name = (Interned::default(), pool.into());
-        let (now, launched) = (self.pool(pool), TextHash::of_pool(machine));
-        at_launch(now, launched, &self.pool_texts, &name, |pool| TextHash::of_pool(&pool.metadata))
+        at_launch(now, machine, TextHash::of_pool, &self.pool_texts, &name)
     }
 
     /// Whether the hashes of the machines of a node class can be compared: they are all of one version.
@@ -179,14 +183,14 @@ impl ClusterState {
         let new = of_kind.get(&*name);
         if let Some(old) = old {
             let (hash, new) = (class_hash(&old), new.map(|new| (class_hash(new), new)));
-            self.class_texts.replace((kind.as_str().into(), name), (hash, old), new, is_same_class);
+            self.class_texts.replace(&(kind.as_str().into(), name), (hash, old), new, is_same_class);
         }
     }
 
     pub(super) fn drop_class(&mut self, kind: &str, name: &str) {
         if let Some(old) = self.classes.get_mut(kind).and_then(|of_kind| of_kind.remove(name)) {
             let hash = class_hash(&old);
-            self.class_texts.replace((kind.into(), name.into()), (hash, old), None, is_same_class);
+            self.class_texts.replace(&(kind.into(), name.into()), (hash, old), None, is_same_class);
         }
     }
 
@@ -197,14 +201,19 @@ impl ClusterState {
         if let Some(old) = old {
             let hash = HashKey::of_pool(&old.metadata);
             let new = new.map(|new| (HashKey::of_pool(&new.metadata), new));
-            self.pool_texts.replace((Interned::default(), name), (hash, old), new, NodePool::has_same_template);
+            self.pool_texts.replace(&(Interned::default(), name), (hash, old), new, NodePool::has_same_template);
         }
     }
 
     pub(super) fn drop_pool(&mut self, name: &str) {
         if let Some(old) = self.pools.remove(name) {
             let hash = HashKey::of_pool(&old.metadata);
-            self.pool_texts.replace((Interned::default(), name.into()), (hash, old), None, NodePool::has_same_template);
+            self.pool_texts.replace(
+                &(Interned::default(), name.into()),
+                (hash, old),
+                None,
+                NodePool::has_same_template,
+            );
         }
     }
 
@@ -219,26 +228,33 @@ impl ClusterState {
 
     pub(super) fn uncount_texts(&mut self, claim: &NodeClaim) {
         let (class, pool) = names_of(claim);
-        self.class_texts.uncount(class, &HashKey::of_class(&claim.metadata));
+        self.class_texts.uncount(&class, &HashKey::of_class(&claim.metadata));
         if let Some(pool) = pool {
-            self.pool_texts.uncount(pool, &HashKey::of_pool(&claim.metadata));
+            self.pool_texts.uncount(&pool, &HashKey::of_pool(&claim.metadata));
         }
     }
 }
 
 fn at_launch<'w, T>(
-    now: Option<&'w T>,
-    launched: Option<TextHash>,
+    now: Option<(&'w T, &'w Meta)>,
+    machine: &Meta,
+    hash: fn(&Meta) -> Option<TextHash<'_>>,
     texts: &'w Texts<T>,
     name: &Name,
-    hash_now: impl Fn(&'w T) -> Option<TextHash<'w>>,
 ) -> Option<AtLaunch<'w, T>> {
-    let Some(launched) = launched else { return now.map(AtLaunch::Present) };
-    if let Some(earlier) = texts.earlier(name, launched) {
+    let Some(launched) = hash(machine) else { return now.map(|(now, _)| AtLaunch::Present(now)) };
+    let hash_now = now.and_then(|(_, meta)| hash(meta));
+    // Until Karpenter has reckoned the hash of a new text, that of the text before stands beside it. What no hash covers
+    // may differ for good, and machines that were made since have it.
+    let is_of_before = hash_now != Some(launched)
+        || now
+            .and_then(|(_, meta)| meta.last_written())
+            .is_some_and(|written| machine.creation_timestamp <= Some(written.at));
+    if let Some(earlier) = texts.earlier(name, launched).filter(|_| is_of_before) {
         return Some(AtLaunch::Earlier(earlier));
     }
-    let now = now?;
-    let is_changed = hash_now(now).is_some_and(|hash| launched.differs(hash));
+    let (now, _) = now?;
+    let is_changed = hash_now.is_some_and(|hash| launched.differs(hash));
     Some(if is_changed { AtLaunch::Lost(now) } else { AtLaunch::Present(now) })
 }
 

@@ -345,7 +345,7 @@ impl ClusterState {
         self.nodes.insert(name, Box::new(node));
         ids().for_each(|id| self.count_service_of(id, |n| *n += 1));
         let is_any_machines = before.is_some_and(|before| before.is_empty()) != id.is_empty();
-        if is_any_machines { Touched::AndWithoutNode(touched) } else { Touched::Subjects(touched) }
+        touched_by_node(touched, is_any_machines)
     }
 
     pub(super) fn subjects_of_node(&self, node: &Node) -> Vec<Subject> {
@@ -486,12 +486,8 @@ impl ClusterState {
                     self.pod_nodes.remove(&key);
                     self.logs.remove(&pod.metadata.name);
                 }
-                let touched = self.subjects_of_node(&node);
-                if node.spec.provider_id.is_empty() {
-                    Touched::AndWithoutNode(touched)
-                } else {
-                    Touched::Subjects(touched)
-                }
+                let is_any_machines = node.spec.provider_id.is_empty();
+                touched_by_node(self.subjects_of_node(&node), is_any_machines)
             }
             Input::NodePools => {
                 self.drop_pool(name);
@@ -628,6 +624,11 @@ fn count_service(
 
 pub(super) fn key_of(meta: &Meta) -> Key {
     (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
+}
+
+/// A Node without a providerID may be any machine's that has no Node.
+fn touched_by_node(subjects: Vec<Subject>, is_any_machines: bool) -> Touched {
+    if is_any_machines { Touched::AndWithoutNode(subjects) } else { Touched::Subjects(subjects) }
 }
 
 /// A setting of the whole cluster.

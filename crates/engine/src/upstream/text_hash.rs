@@ -23,18 +23,13 @@ pub struct HashKey {
     version: Interned,
 }
 
-impl<'o> TextHash<'o> {
-    pub fn of_class(meta: &'o Meta) -> Option<Self> {
-        Self::of(meta, CLASS_HASH, CLASS_HASH_VERSION)
+impl TextHash<'_> {
+    pub fn of_class(meta: &Meta) -> Option<TextHash<'_>> {
+        of(meta, CLASS_HASH, CLASS_HASH_VERSION)
     }
 
-    pub fn of_pool(meta: &'o Meta) -> Option<Self> {
-        Self::of(meta, POOL_HASH, POOL_HASH_VERSION)
-    }
-
-    fn of(meta: &'o Meta, hash: &str, version: &str) -> Option<Self> {
-        let hash = meta.annotation(hash).filter(|hash| !hash.is_empty())?;
-        Some(Self { hash, version: meta.annotation(version) })
+    pub fn of_pool(meta: &Meta) -> Option<TextHash<'_>> {
+        of(meta, POOL_HASH, POOL_HASH_VERSION)
     }
 
     /// Whether the two are of different texts. Hashes of different versions say nothing of each other.
@@ -45,6 +40,11 @@ impl<'o> TextHash<'o> {
     pub fn key(self) -> HashKey {
         HashKey { hash: self.hash.into(), version: self.version.unwrap_or_default().into() }
     }
+}
+
+fn of<'m>(meta: &'m Meta, hash: &str, version: &str) -> Option<TextHash<'m>> {
+    let hash = meta.annotation(hash).filter(|hash| !hash.is_empty())?;
+    Some(TextHash { hash, version: meta.annotation(version) })
 }
 
 impl HashKey {

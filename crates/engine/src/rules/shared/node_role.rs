@@ -45,8 +45,9 @@ pub(crate) fn shown(case: &Case, role: &str) -> Evidence {
 /// The role of a Node: that of its class, else the one that it asked for its certificate with.
 pub(crate) fn of_node(cluster: &ClusterState, node: &Node) -> Option<String> {
     let of_class = || {
-        let reference = &cluster.claim_of_node(node)?.spec.node_class_ref;
-        cluster.aws().role_of(&cluster.class(&reference.kind, &reference.name)?.class).map(str::to_owned)
+        let claim = cluster.claim_of_node(node)?;
+        let class = cluster.class_at_launch(&claim.spec.node_class_ref, &claim.metadata)?.known()?;
+        cluster.aws().role_of(&class.class).map(str::to_owned)
     };
     of_class().or_else(|| by_certificate(cluster).get(node.instance_id()?).cloned())
 }

@@ -189,6 +189,23 @@ fn after_a_restart_a_proven_cause_stands_though_its_class_was_repaired() {
 }
 
 #[test]
+fn a_machine_that_was_made_after_a_change_without_a_new_hash_is_judged_by_the_change() {
+    let (mut triage, _) = stuck();
+    of_class(&mut triage, class(GOOD_LABEL, "111", "v5"), 7);
+    let mut next = claim("111", "v5");
+    next["metadata"]["name"] = json!("general-b");
+    next["metadata"]["uid"] = json!("2");
+    next["metadata"]["creationTimestamp"] = json!(at(7, 0));
+    next["status"]["conditions"][0]["lastTransitionTime"] = json!(at(7, 5));
+    next["status"]["providerID"] = json!("aws:///eu-west-1a/i-0b");
+    triage.take(applied(Input::NodeClaims, next), at(8, 0));
+    triage.look(at(8, 0));
+    let said = said(&mut triage, 14);
+    assert_eq!(said.len(), 1);
+    assert_ne!(verdict(&said[0]), refuses_labels());
+}
+
+#[test]
 fn what_a_class_said_is_forgotten_with_the_last_machine_that_was_launched_with_it() {
     let (mut triage, _) = stuck();
     of_class(&mut triage, class(GOOD_LABEL, "222", "v5"), 7);
