@@ -10,7 +10,32 @@ fn main() {
 }
 
 /// Each the beginning of something that is masked, at which a careless reader looks at all the rest of the line.
-const PIECES: &[&str] = &["a", "A1b", "eyJ", "token", "token ", "token=", "password='", "\"", "://", "://a:", "ü"];
+const PIECES: &[&str] = &[
+    "a",
+    "A1b",
+    "eyJ",
+    "eyJ.",
+    "token",
+    "token ",
+    "token=",
+    "password='",
+    "\"",
+    "://",
+    "://a:",
+    "ü",
+    "key=",
+    "auth=",
+    "token: [",
+    "curl -u a:b ",
+    "echo x | chpasswd ",
+    "vault login ",
+    "password: |\n ",
+    "password: 'a\n",
+    "echo '\n",
+    "$(",
+    "[\"",
+    "$6$",
+];
 
 #[divan::bench(args = PIECES, sample_count = 5, sample_size = 1)]
 fn half_a_mebibyte(bencher: Bencher, piece: &str) {

@@ -67,7 +67,7 @@ enum Command {
     /// Print the page of a cause or of a finding of lint, or the list of all causes
     Explain(explain::Explain),
     /// Offer the commands that only read to an agent, by the Model Context Protocol over standard input and output
-    Mcp,
+    Mcp(mcp::McpFlags),
     /// Print the script that completes commands and flags in a shell
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Completion),
@@ -122,7 +122,7 @@ pub fn main() -> ExitCode {
             Err(error) => fail(&error, BAD_INPUT),
         },
         Command::Explain(args) => explain::run(&args),
-        Command::Mcp => mcp::run(),
+        Command::Mcp(args) => mcp::run(args),
         Command::Completion(args) => completion::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Version(args) => version::run(&args),
@@ -256,6 +256,7 @@ fn answer(text: &str) -> ExitCode {
     }
 }
 
+/// Says something on standard error. It may quote strangers: their escape sequences and secrets are none of a terminal's.
 fn complain(message: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "nodewhy: {message}");
+    let _ = writeln!(std::io::stderr().lock(), "nodewhy: {}", report::visible(message));
 }

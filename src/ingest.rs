@@ -7,3 +7,4 @@ pub mod dump_time;
 pub mod list;
 pub mod logs;
 pub mod pod_logs;
+pub mod regular;

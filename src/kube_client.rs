@@ -44,7 +44,7 @@ pub struct ClusterFlags {
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot read the kubeconfig: {0}")]
+    #[error("cannot read the kubeconfig: {}", readers::source_text::mask(&.0.to_string()))]
     Kubeconfig(#[from] kube::config::KubeconfigError),
     #[error("no cluster: {0}")]
     Infer(#[from] kube::config::InferConfigError),

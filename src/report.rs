@@ -11,14 +11,17 @@ mod snippet;
 mod table;
 mod text;
 pub mod userdata;
+mod visible;
 
 pub use judged::counted_as;
+pub use visible::visible;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::ValueEnum;
 use engine::api::NodeDiagnosisList;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
+use serde::Serialize;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -67,7 +70,7 @@ pub fn render(survey: Survey, background: &Background, style: Style) -> Result<S
     Ok(match style.format {
         Format::Text => text::render(&survey, style),
         Format::Wide => table::render(&survey, style.now),
-        Format::Json => serde_json::to_string_pretty(&list(survey))? + "\n",
+        Format::Json => json(&list(survey))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&list(survey)).map_err(|e| Error::Yaml(e.to_string()))?,
         Format::Html => {
             html::render(&[html::Section { cluster: None, survey: &survey, background: *background }], &[], None)
@@ -84,9 +87,17 @@ pub fn live_page(survey: &Survey, background: &Background, revision: u64) -> Str
 pub fn render_one_of_many(survey: Survey, background: &Background, style: Style) -> Result<String, Error> {
     Ok(match style.format {
         Format::Text | Format::Wide | Format::Html => render(survey, background, style)? + "\n",
-        Format::Json => serde_json::to_string(&NodeDiagnosisList::new(survey.diagnoses, survey.judged))? + "\n",
+        Format::Json => {
+            let list = NodeDiagnosisList::new(survey.diagnoses, survey.judged);
+            visible::in_json(&serde_json::to_string(&list)?) + "\n"
+        }
         Format::Yaml => "---\n".to_owned() + &render(survey, background, style)?,
     })
+}
+
+/// As JSON for people and programs, whose strings no terminal obeys.
+fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(|json| visible::in_json(&json))
 }
 
 /// Diagnoses that could not be written out.

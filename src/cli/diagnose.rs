@@ -298,7 +298,7 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
         return Logs::default();
     }
     let mut read = logs::load(&args.logs, state, Bounds::default());
-    read.complaints.iter().for_each(|complaint| complain(complaint));
+    read.notes.iter().chain(&read.complaints).for_each(|said| complain(said));
     for journey in read.journeys.drain(..) {
         let log = MachineLog::new(journey);
         let came_to = log.journey.came_to().map_or("it booted", |(phase, _)| phase.in_words());

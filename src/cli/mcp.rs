@@ -6,15 +6,32 @@
 mod answer;
 mod tools;
 
+use super::duration::seconds;
 use super::{BAD_INPUT, block_on, fail};
 use rmcp::ServiceExt;
 use rmcp::transport::stdio;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 use tools::Tools;
 
-pub fn run() -> ExitCode {
+/// What is decided where the server is started, and by no agent.
+#[derive(Debug, Clone, clap::Args)]
+pub struct McpFlags {
+    /// Kubeconfig file of the clusters that the tools read [default: $KUBECONFIG, ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Maximum time for one call of a tool
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = seconds)]
+    call_timeout: u32,
+}
+
+pub fn run(flags: McpFlags) -> ExitCode {
     let served = block_on(async {
-        let served = Tools::new()?.serve(stdio()).await.map_err(|error| error.to_string())?;
+        let served = Tools::new(flags.kubeconfig, Duration::from_secs(u64::from(flags.call_timeout)))?
+            .serve(stdio())
+            .await
+            .map_err(|error| error.to_string())?;
         served.waiting().await.map_err(|error| error.to_string())
     });
     match served.map_err(|error| error.to_string()).flatten() {

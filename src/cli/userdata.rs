@@ -4,6 +4,7 @@ use super::flags::LiveFlags;
 use super::{BAD_INPUT, Color, NO_CLUSTER, block_on, color, complain, connect, fail, print};
 use crate::ingest::dump;
 use crate::ingest::list;
+use crate::ingest::regular;
 use crate::report::userdata::{self as report, Page};
 use chrono::Utc;
 use clap::{Args, ValueEnum};
@@ -181,7 +182,9 @@ fn versions(text: Option<&str>) -> Result<Option<Version>, String> {
 }
 
 fn read(file: &Path) -> std::io::Result<String> {
-    if file.as_os_str() == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) }
+    /// EC2 takes 16 KiB.
+    const MOST: u64 = 16 << 20;
+    regular::read_text(file, MOST)
 }
 
 /// A node class of nothing but its user data.

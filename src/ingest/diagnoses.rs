@@ -1,23 +1,21 @@
 //! The NodeDiagnoses of a file: what `kubectl get nodediagnoses -o yaml` or `-o json` prints, one or a list.
 
+use super::dump::without_place;
+use super::regular;
 use engine::api::NodeDiagnosis;
 use serde_json::Value;
-use std::io::Read;
 use std::path::Path;
 
 /// Reads all NodeDiagnoses of a file, `-` for standard input; other objects are passed over.
 pub fn load(file: &Path) -> Result<Vec<NodeDiagnosis>, String> {
+    /// A NodeDiagnosis has some 10 KiB: enough for 50,000 of them.
+    const MOST: u64 = 512 << 20;
     let shown = file.display();
-    let mut text = String::new();
-    let read = if file.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_string(&mut text)
-    } else {
-        std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text))
-    };
-    read.map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    let text = regular::read_text(file, MOST).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let documents: Vec<Value> = match serde_json::from_str(&text) {
         Ok(document) => vec![document],
-        Err(_) => serde_saphyr::from_multiple(&text).map_err(|error| format!("{shown} is no YAML: {error}"))?,
+        Err(_) => serde_saphyr::from_multiple(&text)
+            .map_err(|error| format!("{shown} is no YAML: {}", without_place(&error.to_string())))?,
     };
     let mut all = Vec::new();
     for document in documents {
@@ -31,5 +29,9 @@ pub fn load(file: &Path) -> Result<Vec<NodeDiagnosis>, String> {
         }
     }
     let diagnoses = all.into_iter().filter(|object| object["kind"] == "NodeDiagnosis");
-    diagnoses.map(|object| serde_json::from_value(object).map_err(|error| format!("{shown}: {error}"))).collect()
+    diagnoses
+        .map(|object| {
+            serde_json::from_value(object).map_err(|error| format!("{shown}: {}", without_place(&error.to_string())))
+        })
+        .collect()
 }

@@ -11,13 +11,13 @@ mod tests;
 mod text;
 mod yaml;
 
+use super::regular;
 use chrono::{DateTime, Utc};
 use engine::objects::PodStatus;
 use engine::objects::input::{Input, Object, Reading, TypeMeta};
 use engine::objects::sink::{ObjectText, Sink};
 use serde::Deserialize;
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use text::LongText;
@@ -79,15 +79,21 @@ fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
     }
     if path.is_dir() {
         match files_of(path) {
-            Ok(files) if files.is_empty() => {
-                summary.complaints.push(of_file(&name, "no .yaml, .yml or .json file in this directory".to_owned()));
+            Ok((files, links)) => {
+                if links > 0 {
+                    summary.suspicions.push(of_file(&name, regular::not_followed(links)));
+                }
+                if files.is_empty() {
+                    let message = "no .yaml, .yml or .json file in this directory".to_owned();
+                    summary.complaints.push(of_file(&name, message));
+                }
+                files.iter().for_each(|file| load_path(file, sink, summary));
             }
-            Ok(files) => files.iter().for_each(|file| load_path(file, sink, summary)),
             Err(error) => summary.complaints.push(of_file(&name, format!("cannot be listed: {error}"))),
         }
         return;
     }
-    match File::open(path) {
+    match regular::open(path) {
         Ok(file) => {
             let written = file.metadata().and_then(|metadata| metadata.modified()).ok().map(DateTime::from);
             summary.written = summary.written.max(written);
@@ -97,17 +103,14 @@ fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
     }
 }
 
-/// Files in a stable order, subdirectories included.
-fn files_of(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut entries = std::fs::read_dir(directory)?.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>()?;
-    entries.sort();
-    Ok(entries
-        .into_iter()
-        .filter(|path| {
-            let extension = path.extension().and_then(|e| e.to_str());
-            path.is_dir() || matches!(extension, Some("yaml" | "yml" | "json"))
-        })
-        .collect())
+/// Files in a stable order, subdirectories included, and how many links there are.
+fn files_of(directory: &Path) -> std::io::Result<(Vec<PathBuf>, usize)> {
+    let (mut entries, links) = regular::listed(directory)?;
+    entries.retain(|path| {
+        let extension = path.extension().and_then(|e| e.to_str());
+        path.is_dir() || matches!(extension, Some("yaml" | "yml" | "json"))
+    });
+    Ok((entries, links))
 }
 
 fn of_file(file: &str, message: String) -> Complaint {
@@ -352,7 +355,7 @@ const NO_OBJECT: &str = "this is no Kubernetes object";
 
 /// A parser's message without the line and column, which it counts from the start of its own piece of the file, and
 /// without the value that it stumbled over, which may be a secret.
-fn without_place(message: &str) -> String {
+pub(super) fn without_place(message: &str) -> String {
     /// More tells nobody more: names of fields and variants may be a stranger's too.
     const LONGEST: usize = 300;
     let first = message.lines().next().unwrap_or_default();

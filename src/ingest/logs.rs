@@ -3,20 +3,22 @@
 //! Nothing is unpacked to disk, and no more than a line is held at a time: a bundle may be larger than the memory, or
 //! made to fill it.
 
+use super::regular;
 use chrono::{DateTime, Utc};
 use engine::cluster_state::ClusterState;
 use flate2::read::MultiGzDecoder;
 use logs::journey::Journey;
 use logs::{FileKind, FileLimits, LogReader};
-use std::fs::File;
+use std::cell::Cell;
 use std::io::{self, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 /// What of untrusted archives is read. A bundle of the EKS log collector has some hundred files, and up to 2 GB.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     pub entries: usize,
-    /// Bytes, unpacked, of all files together.
+    /// Bytes of all files together, and of all that is unpacked of them, at any depth, also where it is passed over.
     pub bytes: u64,
     /// Archives in archives.
     pub depth: usize,
@@ -34,6 +36,8 @@ pub struct Logs {
     pub journeys: Vec<Journey>,
     /// What could not be read, and why; the rest was.
     pub complaints: Vec<String>,
+    /// What was left alone on purpose.
+    pub notes: Vec<String>,
     pub files: usize,
     pub lines: u64,
 }
@@ -47,9 +51,12 @@ pub fn load(paths: &[PathBuf], cluster: &ClusterState, bounds: Bounds) -> Logs {
         bounds,
         known: 0,
         entries: 0,
-        bytes: 0,
+        budget: Rc::new(Budget { left: Cell::new(bounds.bytes), is_spent: Cell::new(false) }),
     };
     for path in paths {
+        if loader.budget.is_spent.get() {
+            break;
+        }
         let known = loader.known;
         loader.path(path, 0);
         if loader.known == known {
@@ -68,7 +75,7 @@ struct Loader {
     bounds: Bounds,
     known: u64,
     entries: usize,
-    bytes: u64,
+    budget: Rc<Budget>,
 }
 
 impl Loader {
@@ -83,20 +90,22 @@ impl Loader {
     fn path(&mut self, path: &Path, depth: usize) {
         let name = path.display().to_string();
         if path.as_os_str() == "-" {
-            return self.stream("standard input", Box::new(io::stdin().lock()), Some(Utc::now()), 0);
+            return self.stream(
+                "standard input",
+                Box::new(Metered { from: io::stdin().lock(), budget: Rc::clone(&self.budget) }),
+                Some(Utc::now()),
+                0,
+            );
         }
         if path.is_dir() {
-            /// A link that leads back would never end.
             const DEEPEST: usize = 32;
-            let entries = std::fs::read_dir(path).and_then(|entries| {
-                entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
-            });
-            match entries {
+            match regular::listed(path) {
                 Ok(_) if depth > DEEPEST => self.complain(&name, "more than 32 directories deep"),
-                Ok(mut entries) => {
-                    entries.sort();
+                Ok((entries, links)) => {
                     // Only what is named may be a link: what it points to is asked for.
-                    entries.retain(|entry| !entry.is_symlink());
+                    if links > 0 {
+                        self.logs.notes.push(format!("{name}: {}", regular::not_followed(links)));
+                    }
                     for entry in &entries {
                         self.path(entry, depth + 1);
                     }
@@ -105,14 +114,14 @@ impl Loader {
             }
             return;
         }
-        match File::open(path) {
+        // A pipe or a socket in a folder was not asked for.
+        if depth > 0 && std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            return;
+        }
+        match regular::open(path) {
             Ok(file) => {
-                let metadata = file.metadata().ok();
-                if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) && depth > 0 {
-                    return;
-                }
-                let written = metadata.and_then(|metadata| metadata.modified().ok()).map(DateTime::from);
-                self.stream(&name, Box::new(file), written, 0);
+                let written = file.metadata().ok().and_then(|metadata| metadata.modified().ok()).map(DateTime::from);
+                self.stream(&name, Box::new(Metered { from: file, budget: Rc::clone(&self.budget) }), written, 0);
             }
             Err(error) => self.complain(&name, &format!("cannot be read: {error}")),
         }
@@ -137,7 +146,7 @@ impl Loader {
         }
         if is_gzip {
             // What is passed over is unpacked as well.
-            let unpacked = MultiGzDecoder::new(whole).take(self.bounds.bytes);
+            let unpacked = Metered { from: MultiGzDecoder::new(whole), budget: Rc::clone(&self.budget) };
             self.stream(name, Box::new(unpacked), written, depth + 1);
         } else if is_tar {
             self.archive(name, whole, depth);
@@ -159,6 +168,7 @@ impl Loader {
         for entry in entries {
             let mut entry = match entry {
                 Ok(entry) => entry,
+                Err(_) if self.budget.is_spent.get() => return self.spent(name),
                 Err(error) => return self.complain(&name, &format!("ends before its time: {error}")),
             };
             self.entries += 1;
@@ -179,18 +189,14 @@ impl Loader {
                 entry.header().mtime().ok().and_then(|time| i64::try_from(time).ok()).filter(|time| *time > 0);
             let written = written.and_then(|time| DateTime::from_timestamp(time, 0));
             self.stream(&format!("{name}/{}", plain_path(&path)), Box::new(entry), written, depth);
-            if self.bytes >= self.bounds.bytes {
-                return;
+            if self.budget.is_spent.get() {
+                return self.spent(name);
             }
         }
     }
 
-    fn file(&mut self, name: &str, from: impl Read, written: Option<DateTime<Utc>>) {
-        let left = self.bounds.bytes.saturating_sub(self.bytes);
-        let mut counted = Counted { from: from.take(left), bytes: 0 };
-        let read = self.reader.file(name, &mut counted, written);
-        self.bytes += counted.bytes;
-        match read {
+    fn file(&mut self, name: &str, mut from: impl Read, written: Option<DateTime<Utc>>) {
+        match self.reader.file(name, &mut from, written) {
             Ok(FileKind::Text { lines, known }) => {
                 self.logs.files += 1;
                 self.logs.lines += lines;
@@ -199,9 +205,16 @@ impl Loader {
             Ok(FileKind::Binary) => {}
             Err(error) => self.complain(&name, &format!("cannot be read to its end: {error}")),
         }
-        if self.bytes >= self.bounds.bytes {
-            let most = self.bounds.bytes >> 20;
-            self.complain(&name, &format!("more than {most} MiB of logs; the rest is not read"));
+        if self.budget.is_spent.get() {
+            self.spent(name);
+        }
+    }
+
+    /// Says once that there is more than is read.
+    fn spent(&mut self, name: &str) {
+        let said = format!("more than {} MiB of logs; the rest is not read", self.bounds.bytes >> 20);
+        if !self.logs.complaints.iter().any(|complaint| complaint.ends_with(&said)) {
+            self.complain(&name, &said);
         }
     }
 }
@@ -226,15 +239,30 @@ fn plain_path(path: &Path) -> String {
     shown.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }
 
-struct Counted<R> {
-    from: R,
-    bytes: u64,
+/// How much may still be read, of all files and of all that is unpacked of them.
+struct Budget {
+    left: Cell<u64>,
+    is_spent: Cell<bool>,
 }
 
-impl<R: Read> Read for Counted<R> {
+/// A file, or what a decoder makes of one, that ends where the budget does.
+struct Metered<R> {
+    from: R,
+    budget: Rc<Budget>,
+}
+
+impl<R: Read> Read for Metered<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.from.read(into)?;
-        self.bytes += read as u64;
+        let left = usize::try_from(self.budget.left.get()).unwrap_or(usize::MAX);
+        if left == 0 {
+            // Whether it ends here too, one byte tells.
+            let is_more = !into.is_empty() && self.from.read(&mut [0])? > 0;
+            self.budget.is_spent.set(self.budget.is_spent.get() || is_more);
+            return Ok(0);
+        }
+        let most = into.len().min(left);
+        let read = self.from.read(&mut into[..most])?;
+        self.budget.left.set(self.budget.left.get().saturating_sub(read as u64));
         Ok(read)
     }
 }

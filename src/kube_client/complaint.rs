@@ -29,7 +29,7 @@ impl Target {
                 401 => format!(
                     "{server} does not know these credentials (401 Unauthorized): log in again, or check --context"
                 ),
-                code => format!("{server} answers {code} {}", status.message),
+                code => format!("{server} answers {code} {}", source_text::mask(&status.message)),
             };
         }
         let root = links().last().map(ToString::to_string).unwrap_or_default();

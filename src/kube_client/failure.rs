@@ -1,16 +1,22 @@
 //! Why the API server gave no objects, in a sentence that helps.
 
 use engine::triage::change::ReadFailure;
+use readers::source_text;
 
 /// What a failed request means to whoever wanted to read.
 pub fn of(error: &kube::Error) -> ReadFailure {
     match error {
         // A group that nobody serves is answered in plain text, without a reason: only the code tells.
         kube::Error::Api(status) if status.code == 404 => ReadFailure::NotInstalled,
-        kube::Error::Api(status) if status.code == 403 => ReadFailure::NotPermitted(status.message.clone()),
-        kube::Error::Api(status) => ReadFailure::Unanswered(format!("{} {}", status.code, status.message)),
-        other => ReadFailure::Unanswered(with_root(other)),
+        kube::Error::Api(status) if status.code == 403 => ReadFailure::NotPermitted(said(&status.message)),
+        kube::Error::Api(status) => ReadFailure::Unanswered(format!("{} {}", status.code, said(&status.message))),
+        other => ReadFailure::Unanswered(said(&with_root(other))),
     }
+}
+
+/// What the API server says, or an admission webhook through it, as it may be written and logged.
+pub fn said(message: &str) -> String {
+    source_text::mask(message)
 }
 
 /// What could not be read, each reason once with all that it keeps from being read: without rights that is everything.

@@ -255,7 +255,8 @@ impl Writer {
             Work::Summarize(summary) => {
                 // An Event is a courtesy and is not tried again.
                 if let Err(error) = event::summarize(&self.client, &self.instance, summary).await {
-                    tracing::warn!(cause = summary.cause, %error, "an Event could not be written");
+                    let error = failure::said(&error.to_string());
+                    tracing::warn!(cause = summary.cause, error, "an Event could not be written");
                 }
                 Ok(())
             }
@@ -264,13 +265,14 @@ impl Writer {
 
     async fn write(&self, write: &Write) -> Result<(), WriteFailure> {
         status::write(&self.client, write).await.map_err(|error| match &error {
-            kube::Error::Api(answer) if answer.is_invalid() => WriteFailure::Refused(answer.message.clone()),
+            kube::Error::Api(answer) if answer.is_invalid() => WriteFailure::Refused(failure::said(&answer.message)),
             other => WriteFailure::Failed(failure::of(other).to_string()),
         })?;
         if write.announces {
             // The diagnosis is written; an Event is a courtesy and is not tried again.
             if let Err(error) = event::announce(&self.recorder, &write.diagnosis).await {
-                tracing::warn!(name = write.diagnosis.metadata.name, %error, "an Event could not be written");
+                let error = failure::said(&error.to_string());
+                tracing::warn!(name = write.diagnosis.metadata.name, error, "an Event could not be written");
             }
         }
         Ok(())

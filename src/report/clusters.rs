@@ -1,5 +1,6 @@
 //! Several clusters as one answer. The shape for programs is the same however many clusters were asked for.
 
+use super::visible::in_a_line;
 use super::{Background, Error, Format, Style, html, judged, table, text};
 use engine::api::NodeDiagnosisList;
 use engine::cluster_state::ClusterState;
@@ -72,7 +73,7 @@ pub fn render(clusters: Vec<OneCluster>, style: Style) -> Result<String, Error> 
     Ok(match style.format {
         Format::Text => in_text(&clusters, style),
         Format::Wide => table::of_clusters(&clusters),
-        Format::Json => serde_json::to_string_pretty(&lists(clusters))? + "\n",
+        Format::Json => super::json(&lists(clusters))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&lists(clusters)).map_err(|e| Error::Yaml(e.to_string()))?,
         Format::Html => page(&clusters),
     })
@@ -85,15 +86,15 @@ fn in_text(clusters: &[OneCluster], style: Style) -> String {
         match seen {
             Ok(JudgedCluster { survey, .. }) => {
                 if !survey.diagnoses.is_empty() {
-                    let _ = writeln!(out, "  before its commands: {}\n", use_context(name));
+                    let _ = writeln!(out, "  before its commands: {}\n", in_a_line(&use_context(name)));
                 }
                 out.push_str(&text::render(survey, Style { now: survey.judged.at, ..style }));
             }
-            Err(why) => drop(writeln!(out, "{}", judged::unread(name, why))),
+            Err(why) => drop(writeln!(out, "{}", in_a_line(&judged::unread(name, why)))),
         }
         out.push('\n');
     }
-    out + &in_sum(clusters) + "\n"
+    out + &in_a_line(&in_sum(clusters)) + "\n"
 }
 
 /// `Read 2 of 3 clusters: 4 are stuck, in prod-eu.`

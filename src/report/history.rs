@@ -1,5 +1,6 @@
 //! What was written of machines that were stuck, the newest first.
 
+use super::visible::in_a_line;
 use super::{Error, columns};
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::pool_machines::PoolMachines;
@@ -48,7 +49,7 @@ pub fn text(diagnoses: &[NodeDiagnosis], in_full: bool, now: DateTime<Utc>) -> S
     for (entry, line) in entries.iter().zip(lines) {
         out += &line;
         for detail in entry.details.iter().filter(|_| in_full) {
-            out.extend(["    ", detail, "\n"]);
+            out.extend(["    ", &in_a_line(detail), "\n"]);
         }
     }
     out
@@ -119,7 +120,7 @@ fn list(diagnoses: &[NodeDiagnosis]) -> Value {
 }
 
 pub fn json(diagnoses: &[NodeDiagnosis]) -> Result<String, Error> {
-    Ok(serde_json::to_string_pretty(&list(diagnoses))? + "\n")
+    Ok(super::json(&list(diagnoses))? + "\n")
 }
 
 pub fn yaml(diagnoses: &[NodeDiagnosis]) -> Result<String, Error> {

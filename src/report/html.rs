@@ -18,7 +18,6 @@ use engine::diagnose::survey::Survey;
 use incident::Chapter;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -86,7 +85,7 @@ pub fn render(parts: &[Section], unread_clusters: &[String], revision: Option<u6
             }
         }
     };
-    visible(&page.into_string())
+    super::visible::visible(&page.into_string())
 }
 
 /// `12 NodeClaims are stuck`.
@@ -202,27 +201,4 @@ fn policy(is_served: bool) -> String {
         hash(SCRIPT),
         if is_served { "; connect-src 'self'" } else { "" }
     )
-}
-
-/// Puts `⟨U+202E⟩` for each character that would hide others, or put them in another order than they stand in: a name
-/// must not pass for another one. Of the control characters only the line end is layout.
-fn visible(page: &str) -> String {
-    let mut out = String::with_capacity(page.len());
-    for c in page.chars() {
-        match c {
-            '\n' => out.push(c),
-            c if c.is_control() || is_unseen(c) => drop(write!(out, "⟨U+{:04X}⟩", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Characters that have no shape of their own or order others: Bidi_Control, and of the format characters (Cf) those
-/// that no script needs to be read here.
-/// Source: Unicode 17.0, PropList.txt and DerivedGeneralCategory.txt.
-const fn is_unseen(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

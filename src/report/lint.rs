@@ -7,6 +7,7 @@ mod sarif;
 use super::WIDTH;
 use super::snippet;
 use super::text::wrap;
+use super::visible::{in_a_line, visible};
 use clap::ValueEnum;
 use engine::lint::{Level, LintFinding, Report};
 use serde_json::json;
@@ -45,9 +46,9 @@ pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) 
         LintFormat::Text => findings.iter().map(|finding| text(finding, color)).collect::<Vec<_>>().join("\n"),
         LintFormat::Json => {
             let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "checked": report.looked_at, "notKnown": unknown, "items": findings});
-            serde_json::to_string_pretty(&list)? + "\n"
+            super::json(&list)? + "\n"
         }
-        LintFormat::Sarif => serde_json::to_string_pretty(&sarif::log(findings))? + "\n",
+        LintFormat::Sarif => super::json(&sarif::log(findings))? + "\n",
         LintFormat::Junit => junit::report(findings)?,
         LintFormat::Github => findings.iter().map(annotation).collect(),
     })
@@ -71,7 +72,7 @@ fn text(finding: &LintFinding, color: bool) -> String {
     let within = if *exact { None } else { blame.line.zip(blame.column) };
     let within = within.map_or_else(String::new, |(line, column)| format!(", its line {line}, column {column}"));
     let field = blame.field.as_deref().map_or_else(String::new, |field| format!(" ({} {field}{within})", blame.object));
-    let _ = writeln!(out, "  --> {file}:{line}:{column}{field}");
+    let _ = writeln!(out, "{}", in_a_line(&format!("  --> {file}:{line}:{column}{field}")));
     let number = if *exact { Some(*line) } else { blame.line.and_then(|line| usize::try_from(line).ok()) };
     if let (Some(excerpt), Some(number)) = (&blame.excerpt, number) {
         out.push_str(&snippet::render(blame, excerpt, number, color, WIDTH));
@@ -115,7 +116,7 @@ fn annotation(finding: &LintFinding) -> String {
 
 /// command.ts `escapeData`.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    visible(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
 
 /// command.ts `escapeProperty`.

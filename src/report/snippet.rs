@@ -1,13 +1,16 @@
 //! The line of a user's text that a verdict is about, with a caret under the place.
 
+use super::visible::in_a_line;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
 use engine::api::Blame;
 
 /// The excerpt of `blame` as line `line`, drawn as compilers do, two blanks in; cut where the line is wider than
 /// `width`.
 pub fn render(blame: &Blame, excerpt: &str, line: usize, color: bool, width: usize) -> String {
-    let mut snippet = Snippet::source(excerpt).line_start(line).fold(false);
-    if let Some(span) = span(blame, excerpt) {
+    let shown = in_a_line(excerpt);
+    let mut snippet = Snippet::source(&shown).line_start(line).fold(false);
+    // Where a character is shown as several, columns are no places any more.
+    if let Some(span) = span(blame, excerpt).filter(|_| shown == excerpt) {
         snippet = snippet.annotation(AnnotationKind::Primary.span(span));
     }
     let renderer = if color { Renderer::styled() } else { Renderer::plain() }
@@ -27,7 +30,7 @@ pub fn place(blame: &Blame) -> String {
     let line = blame.line.filter(|_| blame.excerpt.is_some());
     let line = line.map_or_else(String::new, |line| format!(":{line}"));
     let column = blame.column.filter(|_| !line.is_empty()).map_or_else(String::new, |column| format!(":{column}"));
-    format!("{}{namespace}{field}{line}{column}", blame.object)
+    in_a_line(&format!("{}{namespace}{field}{line}{column}", blame.object))
 }
 
 /// The bytes of the place that `blame` is about in its excerpt.

@@ -1,6 +1,7 @@
 //! One line a machine, in columns like kubectl's.
 
 use crate::report::clusters::{JudgedCluster, OneCluster};
+use crate::report::visible::in_a_line;
 use crate::report::{columns, judged};
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
@@ -31,7 +32,7 @@ pub fn of_clusters(clusters: &[OneCluster]) -> String {
 }
 
 fn table(head: &[&str], rows: &[Vec<String>], said: &[String]) -> String {
-    let said = said.join("\n") + "\n";
+    let said: String = said.iter().map(|sentence| in_a_line(sentence) + "\n").collect();
     if rows.is_empty() {
         return said;
     }

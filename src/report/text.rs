@@ -1,6 +1,7 @@
 //! For people: a verdict as a good compiler would print it, machines with the same cause folded into one.
 
 use crate::report::grouping::{self, Next, SUSPECTS};
+use crate::report::visible::{in_a_line, visible};
 use crate::report::{Style, judged, snippet};
 use engine::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Suspect};
 use engine::case::duration;
@@ -21,7 +22,7 @@ pub fn render(survey: &Survey, style: Style) -> String {
 
 /// A line above what belongs together.
 pub fn heading(text: &str, style: Style) -> String {
-    Page { out: String::new(), style }.bold(text) + "\n"
+    Page { out: String::new(), style }.bold(&in_a_line(text)) + "\n"
 }
 
 struct Page {
@@ -54,7 +55,7 @@ impl Page {
     }
 
     fn command(&mut self, indent: usize, command: &str) {
-        let _ = writeln!(self.out, "{:indent$}$ {command}", "");
+        let _ = writeln!(self.out, "{:indent$}$ {}", "", visible(command));
     }
 
     fn group(&mut self, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {
@@ -225,16 +226,16 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 /// The same where all lines but the first are indented by `hang` characters.
 fn wrap_hanging(text: &str, width: usize, hang: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(visible) {
         let room = if lines.len() > 1 { width.saturating_sub(hang) } else { width };
         match lines.last_mut() {
             Some(line) if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= room => {
                 if !line.is_empty() {
                     line.push(' ');
                 }
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines

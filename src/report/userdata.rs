@@ -3,6 +3,7 @@
 use super::WIDTH;
 use super::snippet;
 use super::text::wrap;
+use super::visible::in_a_line;
 use engine::api::Blame;
 use engine::effective::{Effective, Kind, Machine, MergeOutcome, Origin, Value};
 use readers::source_text::{self, Span};
@@ -24,7 +25,7 @@ pub fn json(pages: &[Page]) -> String {
     let items: Vec<Json> = pages.iter().map(Page::json).collect();
     let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "EffectiveUserDataList", "items": items});
     // Of a map with string keys only: this cannot fail.
-    serde_json::to_string_pretty(&list).unwrap_or_default() + "\n"
+    super::json(&list).unwrap_or_default() + "\n"
 }
 
 /// The pages for people.
@@ -129,19 +130,25 @@ impl Page<'_> {
         };
         let karpenter = version("Karpenter", machine.karpenter.map(|v| v.to_string()));
         let kubernetes = version("Kubernetes", machine.kubernetes.map(|minor| format!("1.{minor}")));
-        let mut out = format!("{}{pool}: {}{karpenter}{kubernetes}\n", bold(&self.source), machine.family);
-        let mut line = |indent: usize, text: &str| {
-            for (at, part) in wrap(text, 110).into_iter().enumerate() {
-                let _ = writeln!(out, "{:width$}{part}", "", width = indent + if at > 0 { 2 } else { 0 });
-            }
-        };
+        let pool = in_a_line(&pool);
+        let mut out = format!(
+            "{}{pool}: {}{karpenter}{kubernetes}\n",
+            bold(&in_a_line(&self.source)),
+            in_a_line(&machine.family.to_string())
+        );
         if let Some(stop) = self.effective.stop(machine.family) {
             let what = match stop.consequence(machine.family) {
                 Consequence::NoLaunch => "No instance is launched",
                 _ => "No Node appears",
             };
-            line(2, &red(&format!("{what}, and nothing below takes effect: see line {}.", self.place(stop.span).line)));
+            let said = format!("{what}, and nothing below takes effect: see line {}.", self.place(stop.span).line);
+            let _ = writeln!(out, "  {}", red(&said));
         }
+        let mut line = |indent: usize, text: &str| {
+            for (at, part) in wrap(text, 110).into_iter().enumerate() {
+                let _ = writeln!(out, "{:width$}{part}", "", width = indent + if at > 0 { 2 } else { 0 });
+            }
+        };
         if let Some(from) = self.effective.not_followed {
             let at = self.place(from);
             line(
@@ -213,7 +220,7 @@ impl Page<'_> {
             MergeOutcome::Overridden { by, because } => format!("overridden by {}: {because}", self.said(by)),
             MergeOutcome::Lost(because) => format!("lost: {because}"),
         };
-        [source_text::mask(&name), shown, self.said(&value.origin), fate]
+        [in_a_line(&source_text::mask(&name)), in_a_line(&shown), in_a_line(&self.said(&value.origin)), fate]
     }
 
     fn defect(&self, out: &mut String, defect: &Defect, color: bool) {
@@ -222,15 +229,16 @@ impl Page<'_> {
             Consequence::Lost => "warning",
             Consequence::Unknown => "note",
         };
-        let level = if color { format!("\x1b[1m{level}\x1b[0m") } else { level.to_owned() };
+        let shown_level = if color { format!("\x1b[1m{level}\x1b[0m") } else { level.to_owned() };
         let message = source_text::mask(&defect.message);
         for (at, part) in wrap(&format!("{level}: {message}"), 110).into_iter().enumerate() {
+            let part = if at == 0 { part.replacen(level, &shown_level, 1) } else { part };
             let _ = writeln!(out, "{}{part}", if at == 0 { "\n  " } else { "    " });
         }
         let class = self.machine.class;
         let blame = Blame::object(&class.api_version, &class.kind, class.name()).at(self.user_data(), defect.span);
         let (Some(line), Some(column), Some(excerpt)) = (blame.line, blame.column, &blame.excerpt) else { return };
-        let _ = writeln!(out, "  --> {}:{line}:{column}", self.source);
+        let _ = writeln!(out, "  --> {}:{line}:{column}", in_a_line(&self.source));
         out.push_str(&snippet::render(&blame, excerpt, line as usize, color, WIDTH));
     }
 }

@@ -361,3 +361,125 @@ fn what_cannot_be_watched_is_said_with_the_reason() {
     run(&["-f", good.to_str().unwrap(), "--watch"], "").complains(&["--watch needs a cluster", "do not change"]);
     run(&["--watch"], "").complains(&["--watch", "takes no --now"]);
 }
+
+/// Runs under a limit of memory, as a shell sets it: input that explodes ends there.
+fn run_within(kibibytes: u64, arguments: &[&str]) -> Answer {
+    let limited = format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    let output =
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_nodewhy")]).args(arguments).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    Answer { code: output.status.code().unwrap_or_else(|| panic!("a signal ended it: {err}")), out, err }
+}
+
+fn named_pipe(path: &std::path::Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo runs");
+    assert!(made.success());
+}
+
+#[test]
+fn a_scalar_that_aliases_repeat_takes_no_more_memory_than_the_file() {
+    const MOST: u64 = 2 << 20;
+    let scalar = "x".repeat(1_000_000);
+    let aliases = vec!["*a"; 3_000].join(", ");
+    let bomb = format!(
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: bomb, annotations: {{a: &a {scalar}}}}}\nspec: {{taints: [{aliases}]}}\n---\n{STUCK}"
+    );
+    let dump = Dump::new();
+    let path = dump.file("bomb.yaml", &bomb);
+    let path = path.to_str().unwrap();
+    run_within(MOST, &["diagnose", "--now", NOW, "-f", path]).complains(&["bomb.yaml", "document 1"]).judges_the_rest();
+    let linted = run_within(MOST, &["lint", "-f", path]);
+    assert!(linted.err.contains("bomb.yaml"), "{}", linted.err);
+    // The same as user data, and as a list of NodeDiagnoses.
+    let config = format!(
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  a: &a {scalar}\n  kubelet: {{flags: [{aliases}]}}\n"
+    );
+    let user_data = dump.file("user-data", &config);
+    let printed = run_within(MOST, &["userdata", "--ami-family", "AL2023", "-f", user_data.to_str().unwrap()]);
+    assert!(!printed.out.is_empty(), "{}", printed.err);
+    let history = run_within(MOST, &["history", "-f", path]);
+    assert_eq!(history.code, 2, "{}", history.out);
+}
+
+#[test]
+fn aliases_that_people_write_are_read() {
+    let labels = "labels: {karpenter.sh/nodepool: general}}";
+    let text = STUCK.replace(labels, "labels: &l {karpenter.sh/nodepool: general}, annotations: *l}");
+    assert_ne!(text, STUCK);
+    let answer = Dump::judge(text);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    answer.judges_the_rest();
+}
+
+#[test]
+fn a_folder_with_two_links_to_itself_is_read_once() {
+    let dump = Dump::new();
+    dump.file("a.yaml", STUCK);
+    dump.file("kubelet.log", "x\n");
+    for link in ["again", "once-more"] {
+        std::os::unix::fs::symlink(dump.0.path(), dump.0.path().join(link)).unwrap();
+    }
+    let path = dump.0.path().to_str().unwrap();
+    let answer = run(&["-f", path], "");
+    answer.judges_the_rest();
+    assert!(answer.err.contains("2 links in this folder are not followed"), "{}", answer.err);
+    assert_eq!(answer.err.matches("a.yaml").count(), 0, "{}", answer.err);
+    let answer = run(&["-f", path, "--logs", path], "");
+    assert!(answer.err.matches("2 links in this folder are not followed").count() >= 2, "{}", answer.err);
+}
+
+#[test]
+fn a_link_that_is_named_is_followed() {
+    let dump = Dump::new();
+    let file = dump.file("a.yaml", STUCK);
+    let link = dump.0.path().join("link");
+    std::os::unix::fs::symlink(file, &link).unwrap();
+    run(&["-f", link.to_str().unwrap()], "").judges_the_rest();
+}
+
+#[test]
+fn a_named_pipe_or_a_device_is_refused_with_the_remedy() {
+    let dump = Dump::new();
+    let good = dump.file("good.yaml", STUCK);
+    let good = good.to_str().unwrap();
+    let pipe = dump.0.path().join("pipe.yaml");
+    named_pipe(&pipe);
+    let pipe = pipe.to_str().unwrap();
+    run(&["-f", pipe, "-f", good], "").complains(&["pipe.yaml", "this is a named pipe", "`-f -`"]).judges_the_rest();
+    run(&["-f", dump.0.path().to_str().unwrap()], "")
+        .complains(&["pipe.yaml", "this is a named pipe"])
+        .judges_the_rest();
+    run(&["-f", good, "--logs", pipe], "").complains(&["pipe.yaml", "this is a named pipe", "`--logs -`"]);
+    run(&["-f", "/dev/zero", "-f", good], "").complains(&["/dev/zero", "this is a device"]).judges_the_rest();
+    for arguments in [
+        &["lint", "-f", pipe][..],
+        &["userdata", "-f", pipe],
+        &["userdata", "--ami-family", "AL2023", "-f", pipe],
+        &["history", "-f", pipe],
+    ] {
+        let answer = run_within(u64::from(u32::MAX), arguments);
+        assert!(answer.code == 2 && answer.err.contains("this is a named pipe"), "{arguments:?}: {}", answer.err);
+    }
+}
+
+#[test]
+fn standard_input_may_be_named_as_a_file() {
+    for name in ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
+        let answer = run(&["-f", name], STUCK);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        answer.judges_the_rest();
+    }
+}
+
+/// What a shell makes of `-f <(zcat dump.gz)`.
+#[test]
+fn what_a_shell_substitutes_for_a_command_is_read() {
+    let dump = Dump::new();
+    let good = dump.file("good.yaml", STUCK);
+    let mut command = Command::new("bash");
+    let script = "exec \"$0\" diagnose --now \"$1\" -f <(cat \"$2\")";
+    let output = command.args(["-c", script, env!("CARGO_BIN_EXE_nodewhy"), NOW]).arg(good).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("general-7xk2p"), "{output:?}");
+}

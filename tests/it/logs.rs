@@ -350,6 +350,41 @@ fn hostile_archives_are_named_and_the_rest_is_read() {
     }
 }
 
+/// What no file is has to be unpacked too, before what follows it is found.
+#[test]
+fn one_budget_holds_for_all_that_is_unpacked_also_where_it_is_passed_over() {
+    let log = refused();
+    let bounds = Bounds { bytes: 1 << 20, ..Bounds::default() };
+    let entry = |archive: &mut tar::Builder<Vec<u8>>, type_: tar::EntryType, name: &str, content: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(type_);
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, content).expect("memory");
+    };
+    let with = |type_: tar::EntryType, bytes: usize, count: usize| {
+        let mut archive = tar::Builder::new(Vec::new());
+        for n in 0..count {
+            entry(&mut archive, type_, &format!("filler-{n}"), &vec![0; bytes]);
+        }
+        entry(&mut archive, tar::EntryType::Regular, "kubelet.log", log.as_bytes());
+        archive.into_inner().expect("memory")
+    };
+    for (what, bytes) in [
+        ("a device with a content", gzip(&with(tar::EntryType::Char, 4 << 20, 1))),
+        ("a folder with a content", gzip(&with(tar::EntryType::Directory, 4 << 20, 1))),
+        ("a binary file", gzip(&with(tar::EntryType::Regular, 4 << 20, 1))),
+        ("many small ones", gzip(&with(tar::EntryType::Symlink, 200 << 10, 20))),
+        ("the same at two depths", gzip(&tar(&[("inner.tar.gz", &gzip(&with(tar::EntryType::Char, 4 << 20, 1)))]))),
+    ] {
+        let logs = read(&bytes, bounds);
+        let said = logs.complaints.iter().filter(|complaint| complaint.contains("more than 1 MiB of logs")).count();
+        assert_eq!(said, 1, "{what}: {:?}", logs.complaints);
+        assert!(logs.journeys.iter().all(|journey| journey.facts.is_empty()), "{what}: what follows was read");
+        assert!(read(&bytes, Bounds::default()).journeys.iter().any(|j| !j.facts.is_empty()), "{what}: it is not read");
+    }
+}
+
 #[test]
 fn links_devices_and_paths_in_archives_lead_nowhere() {
     let log = refused();

@@ -16,6 +16,7 @@ mod lint;
 mod log_sources;
 mod logs;
 mod manifests;
+mod mcp_stdio;
 mod model;
 mod page;
 mod pages;

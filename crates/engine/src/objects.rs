@@ -5,8 +5,8 @@
 //! reader says which and why.
 //!
 //! Nothing else says which fields nodewhy reads. Each view is written as it is read, so what `nodewhy collect` prints
-//! of an object is its view, and reading that gives an equal one; free text is masked where it is written
-//! (`disclosed.rs`).
+//! of an object is its view, and reading that gives an equal one. Messages are masked where they are read, other free
+//! text where it is written (`disclosed.rs`).
 
 mod affinity;
 mod api_server;
@@ -83,7 +83,7 @@ pub use workload::{
     PodSpec, PodStatus, PodTemplate, Terminated, Toleration, Waiting, Workload,
 };
 
-use disclosed::{masked, masked_by_line, masked_values};
+use disclosed::{masked_by_line, masked_values, message, message_read};
 use serde::{Deserialize, Deserializer};
 
 /// `null` and absent are the same: empty.

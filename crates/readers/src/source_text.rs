@@ -1,5 +1,15 @@
 //! Places in somebody's text: byte spans, lines and columns, and the one masked line that may be shown.
 
+mod blocks;
+mod commands;
+mod names;
+mod secrets;
+#[cfg(test)]
+mod shapes;
+mod tokens;
+
+use secrets::secrets;
+
 /// A half-open range of bytes in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
@@ -52,97 +62,92 @@ pub fn line_at(text: &str, offset: usize) -> &str {
 /// The most characters of a user's line that nodewhy shows.
 const EXCERPT_LIMIT: usize = 240;
 
-/// Names whose values are never shown.
-const SECRET_NAMES: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "_pwd",
-    "_pass",
-    "secret",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "access_key",
-    "access-key",
-    "accesskey",
-    "private_key",
-    "private-key",
-    "privatekey",
-    "credential",
-    "authorization",
-    "bearer",
-];
-
-/// How tokens begin that are known by their looks: AWS access key ids, JWTs, GitHub, GitLab and Slack tokens.
-const TOKEN_PREFIXES: &[&str] =
-    &["AKIA", "ASIA", "eyJ", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-"];
-
 /// `line` with whatever looks like a secret replaced by `***`, control characters by blanks.
-///
-/// Secret are the values of secret-looking names, tokens known by their looks, long base64 (keys, and lines of PEM
-/// blocks), and passwords in URLs. A name ends at `=`, `:` or a blank.
 pub fn mask(line: &str) -> String {
-    let masked = replaced(line, |_| "***".to_owned());
+    let masked = replaced(line, &secrets(line, false), |_, out| out.push_str(MASK));
     masked.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+/// What stands in the place of a secret.
+const MASK: &str = "***";
 
 /// What [`mask`] masks, with an `x` in the place of each character: all else stays where it is, and no shell and no
 /// YAML takes an `x` for more than that. [`mask`] makes of the result what it makes of the text.
 pub fn hide_secrets(text: &str) -> String {
-    replaced(text, |secret| "x".repeat(secret.chars().count()))
+    hidden(text, &secrets(text, false))
 }
 
-/// The same line by line, and a private key to its last line: a quotation mark that is never closed hides no line after
-/// its own.
+/// The same of a file: a quotation mark that is never closed hides no line after its own.
 pub fn hide_secrets_by_line(text: &str) -> String {
-    let mut in_key = false;
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        if line.contains("PRIVATE KEY-----") {
-            in_key = line.contains("-----BEGIN");
+    hidden(text, &secrets(text, true))
+}
+
+fn hidden(text: &str, secrets: &[Span]) -> String {
+    let hide = |secret: &str, out: &mut String| {
+        // Lines stay lines, as far to the right as they were.
+        let mut in_line = true;
+        for c in secret.chars() {
+            in_line = c != '\n' && (in_line || !c.is_whitespace());
+            out.push(if in_line { 'x' } else { c });
         }
-        let content = line.trim();
-        if in_key && !content.is_empty() && content.chars().all(is_base64) {
-            out.push_str(&line.replace(is_base64, "x"));
-        } else {
-            out.push_str(&hide_secrets(line));
-        }
-    }
-    out
+    };
+    replaced(text, secrets, hide)
 }
 
 /// A text with something else in the place of each secret.
-fn replaced(line: &str, by: impl Fn(&str) -> String) -> String {
-    let lower = line.to_ascii_lowercase();
-    let mut out = String::with_capacity(line.len());
-    let (mut shown, mut at) = (0, 0);
-    // Each step looks at a bounded piece, or at one that it then leaves behind: linear in the line.
-    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
-        let word_starts = !line[..at].ends_with(is_base64);
-        if word_starts && rest.starts_with("arn:aws") {
-            at += rest.find(|c| !in_arn(c)).unwrap_or(rest.len());
+fn replaced(text: &str, secrets: &[Span], by: impl Fn(&str, &mut String)) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut shown = 0;
+    for secret in secrets {
+        out.push_str(&text[shown..secret.start]);
+        by(secret.of(text), &mut out);
+        shown = secret.end;
+    }
+    out.push_str(&text[shown..]);
+    out
+}
+
+/// The first line of `span`, masked by what stands around it in the text too.
+pub fn quoted(text: &str, span: Span) -> String {
+    let end = span.of(text).lines().next().map_or(span.start, |line| span.start + line.len());
+    masked_part(text, Span::new(span.start.min(text.len()), end.min(text.len())))
+}
+
+/// A part of one line of a text, masked. What names its secret may stand lines above: `password: |`.
+fn masked_part(text: &str, part: Span) -> String {
+    /// As much as an instance's user data may have.
+    const BEFORE: usize = 32 << 10;
+    /// A quotation or a command may go on below.
+    const BEHIND: usize = 4 << 10;
+    let from = line_start(text, boundary(text, part.start.saturating_sub(BEFORE)));
+    let to = boundary(text, part.end.saturating_add(BEHIND));
+    let Some(around) = text.get(from..to) else { return mask(part.of(text)) };
+    let mut out = String::new();
+    let mut shown = part.start;
+    for secret in secrets(around, true) {
+        let secret = secret.shifted(from);
+        if secret.end <= part.start || secret.start >= part.end {
             continue;
         }
-        let secret = secret_after_name(line, &lower, at)
-            .or_else(|| if word_starts { token(rest) } else { None }.map(|len| Span::new(at, at + len)))
-            .or_else(|| url_password(rest).map(|span| span.shifted(at)));
-        if let Some(setting) = secret.filter(|span| is_setting(span.of(line))) {
-            at = setting.end;
-        } else if let Some(secret) = secret {
-            out.push_str(&line[shown..secret.start]);
-            out.push_str(&by(secret.of(line)));
-            (shown, at) = (secret.end, secret.end);
-        } else {
-            at += if word_starts { rest.chars().next().map_or(1, char::len_utf8) } else { 1 };
-            while !line.is_char_boundary(at) {
-                at += 1;
-            }
-        }
+        out.push_str(text.get(shown..secret.start).unwrap_or_default());
+        out.push_str(MASK);
+        shown = secret.end;
     }
-    out.push_str(&line[shown..]);
-    out
+    out.push_str(text.get(shown..part.end).unwrap_or_default());
+    out.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The last place at or before this one where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at].iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1)
 }
 
 /// The one line of a user's text that may be shown.
@@ -156,10 +161,10 @@ pub struct Excerpt {
 /// The line of `span`, masked and cut around the place where it is long.
 pub fn excerpt(text: &str, span: Span) -> Excerpt {
     const BEFORE: usize = 60;
-    let line = line_at(text, span.start);
-    let masked = mask(line);
-    let column = position(text, span.start).column as usize - 1;
-    let before: String = mask(&line.chars().take(column).collect::<String>());
+    let start = line_start(text, span.start.min(text.len()));
+    let line = Span::new(start, start + line_at(text, span.start).len());
+    let masked = masked_part(text, line);
+    let before = masked_part(text, Span::new(start, boundary(text, span.start).min(line.end)));
     let caret = masked.starts_with(&before).then(|| before.chars().count());
     let skip = caret.filter(|at| *at > EXCERPT_LIMIT / 2).map_or(0, |at| at - BEFORE);
     let mut shown: String = masked.chars().skip(skip).take(EXCERPT_LIMIT).collect();
@@ -172,123 +177,6 @@ pub fn excerpt(text: &str, span: Span) -> Excerpt {
         caret = caret.map(|at| at + 1);
     }
     Excerpt { shown, caret: caret.and_then(|at| u32::try_from(at).ok()) }
-}
-
-const fn is_base64(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-')
-}
-
-/// What an ARN is made of. It names a thing and is no secret, however long it is.
-const fn in_arn(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | '_' | '-' | '.' | '@' | '+' | '*')
-}
-
-/// The value of the secret name that begins at `at`: after the rest of the name and a separator, up to the next blank
-/// or the end of its quotes.
-fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
-    let name = SECRET_NAMES.iter().find(|name| lower[at..].starts_with(**name))?;
-    let after_name = at + name.len();
-    // A longer name is none, and would be read again from each name in it.
-    let more = lower[after_name..]
-        .bytes()
-        .take(64)
-        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-        .count();
-    let named = &lower[after_name + more..];
-    let value = named.trim_start_matches(['=', ':', ' ', '\t', '"', '\'', '\\']);
-    let between = &named[..named.len() - value.len()];
-    if !between.contains(['=', ':', ' ', '\t']) {
-        return None;
-    }
-    // "authorization: Bearer x": the scheme is not the secret, what follows it is.
-    let value = ["bearer ", "basic "].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
-    // What a registry's refusal goes on with: "may require authorization: authorization failed".
-    // containerd v2.1.4 core/remotes/docker/pusher.go, resolver.go. And EC2's: "The provided credentials do not have
-    // permission to create the service-linked role".
-    if ["authorization failed", "server message", "failed", "failure message", "do not have permission"]
-        .iter()
-        .any(|words| value.starts_with(words))
-    {
-        return None;
-    }
-    // A command whose output is the secret, or the next flag of one that takes no value.
-    let blank_before = !between.contains(['=', ':']);
-    if value.starts_with("$(") || value.starts_with('`') || (blank_before && value.starts_with("--")) {
-        return None;
-    }
-    let start = line.len() - value.len();
-    let len = value_len(&line[start..], line[..start].chars().next_back());
-    (len > 0).then(|| Span::new(start, start + len))
-}
-
-/// Up to the closing quote where one stands before the value, else up to a blank, a quote that ends the word, or what
-/// separates it from the next thing.
-fn value_len(value: &str, before: Option<char>) -> usize {
-    let word = |value: &str| value.trim_end_matches([';', '&', '|', ',', ')', ']', '}']).len();
-    let mut open = before.filter(|c| matches!(c, '"' | '\''));
-    let ends = |text: &str| {
-        text.chars().next().is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ';' | ')' | ']' | '}'))
-    };
-    let mut chars = value.char_indices();
-    while let Some((at, c)) = chars.next() {
-        let behind = chars.as_str();
-        // A quotation may stand in another one: echo "TOKEN='x'".
-        let ends_word = ends(behind) || behind.strip_prefix(['"', '\'']).is_some_and(ends);
-        match open {
-            Some('"') if c == '\\' && !ends(behind) => drop(chars.next()),
-            Some(quote) if c == quote && ends_word => return at,
-            Some(quote) if c == quote => open = None,
-            None if c.is_whitespace() || (matches!(c, '"' | '\'') && ends_word) => return word(&value[..at]),
-            Some(_) | None => {}
-        }
-    }
-    if open.is_some() { value.len() } else { word(value) }
-}
-
-/// Values that say how something is set, whatever it is called: `KubeletServiceAccountTokenForCredentialProviders=true`
-/// among feature gates, `httpTokens: required`. Whoever guesses a password tries them first.
-const SETTINGS: &[&str] =
-    &["true", "false", "yes", "no", "on", "off", "null", "none", "enabled", "disabled", "required", "optional"];
-
-/// Whether a value is a setting, or the first of a list of them: `true,RotateKubeletServerCertificate=true`.
-fn is_setting(value: &str) -> bool {
-    let is_word = |word: &str| SETTINGS.iter().any(|setting| word.eq_ignore_ascii_case(setting));
-    let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphabetic()) && token(name).is_none();
-    let mut pieces = value.split(',');
-    pieces.next().is_some_and(is_word)
-        && pieces.all(|piece| piece.split_once('=').is_some_and(|(name, word)| is_name(name) && is_word(word)))
-}
-
-/// The length of a token that is known by its looks at the start of `text`.
-fn token(text: &str) -> Option<usize> {
-    /// Enough for an AWS secret access key.
-    const LONG: usize = 40;
-    /// The shortest token that is known by its looks.
-    const HIDDEN: usize = 15;
-    let word = &text[..text.find(|c| !is_base64(c)).unwrap_or(text.len())];
-    if TOKEN_PREFIXES.iter().any(|prefix| word.len() >= prefix.len() + 12 && word.starts_with(prefix)) {
-        // A JWT goes on after its dots.
-        let end = text.find(|c| !is_base64(c) && c != '.').unwrap_or(text.len());
-        return Some(text[..end].trim_end_matches('.').len());
-    }
-    // What was hidden already.
-    if word.len() >= HIDDEN && word.bytes().all(|b| b == b'x') {
-        return Some(word.len());
-    }
-    let count = |what: fn(&u8) -> bool| word.bytes().filter(what).count();
-    let mixed = count(u8::is_ascii_uppercase) > 3 && count(u8::is_ascii_lowercase) > 3 && count(u8::is_ascii_digit) > 1;
-    // A path has a slash every few letters, a name its hyphens; base64 has neither.
-    let joints = word.bytes().filter(|b| matches!(b, b'/' | b'-' | b'_')).count();
-    (word.len() >= LONG && mixed && joints * 12 <= word.len()).then_some(word.len())
-}
-
-/// The password in `://user:password@host` at the start of `text`; the whole of a user part without one.
-fn url_password(text: &str) -> Option<Span> {
-    let user = text.strip_prefix("://")?;
-    let end = user.find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'')).unwrap_or(user.len());
-    let at = user[..end].rfind('@')?;
-    let start = user[..at].find(':').map_or(0, |colon| colon + 1);
-    (start < at).then(|| Span::new(3 + start, 3 + at))
 }
 
 /// One word of a shell, for commands that people paste: the text is a stranger's.

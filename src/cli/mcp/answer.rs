@@ -3,12 +3,15 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::process::Output;
+use std::io::ErrorKind;
+use std::process::ExitStatus;
 
 /// More verdicts are cut to one of each cause and NodePool: whoever reads them has room for little.
 const VERDICTS: usize = 20;
-/// Bytes of a text that is given as it is.
-const TEXT: usize = 256 << 10;
+/// Bytes of an answer.
+const ANSWER: usize = 256 << 10;
+/// Bytes of what a command complains of beside its answer.
+const NOTES: usize = 8 << 10;
 
 /// What a command printed.
 #[derive(Debug)]
@@ -19,27 +22,38 @@ pub(super) struct Printed {
     notes: String,
 }
 
-impl From<Output> for Printed {
-    fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
-        let done = matches!(output.status.code(), Some(0 | 1));
-        Self { done, answer: text(&output.stdout), notes: text(&output.stderr) }
+impl Printed {
+    pub(super) fn new(status: ExitStatus, out: &[u8], err: &[u8]) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        let mut notes = text(err);
+        if notes.len() > NOTES {
+            notes.truncate(notes.floor_char_boundary(NOTES));
+            notes.push_str("\n… more of this is left out");
+        }
+        Self { done: matches!(status.code(), Some(0 | 1)), answer: text(out), notes }
     }
+}
+
+fn too_long(bytes: usize) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(format!(
+        "the answer has {} KiB, too much to be read here: ask for one name, or run the command of this tool with its output in a file; diagnose takes the file of a dump",
+        bytes >> 10
+    ))])
 }
 
 /// The answer, or why there is none: in words that the agent sees, with what to do about it.
 fn said(said: std::io::Result<Printed>) -> Result<Printed, CallToolResult> {
     let refused = |why: String| CallToolResult::error(vec![ContentBlock::text(why)]);
-    let said = said.map_err(|error| refused(format!("nodewhy cannot be run: {error}")))?;
+    let said = said.map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => refused(error.to_string()),
+        _ => refused(format!("nodewhy cannot be run: {error}")),
+    })?;
     if said.done { Ok(said) } else { Err(refused(said.notes)) }
 }
 
 pub(super) fn text(answer: std::io::Result<Printed>) -> CallToolResult {
     match said(answer) {
-        Ok(said) if said.answer.len() > TEXT => CallToolResult::error(vec![ContentBlock::text(format!(
-            "the answer has {} KiB, too much to be read here: run the command of this tool with its output in a file; diagnose takes the file of a dump",
-            said.answer.len() >> 10
-        ))]),
+        Ok(said) if said.answer.len() > ANSWER => too_long(said.answer.len()),
         Ok(said) => CallToolResult::success(vec![ContentBlock::text(said.answer)]),
         Err(failed) => failed,
     }
@@ -77,9 +91,33 @@ fn structured(answer: std::io::Result<Printed>, cut: impl FnOnce(&mut Value) -> 
     let Ok(mut value) = serde_json::from_str(&said.answer) else {
         return CallToolResult::error(vec![ContentBlock::text(said.notes)]);
     };
-    let cut = cut(&mut value);
+    let cut = [cut(&mut value), shorten(&mut value)].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let bytes = value.to_string().len();
+    if bytes > ANSWER {
+        return too_long(bytes);
+    }
     let mut result = CallToolResult::structured(value);
-    let notes = [cut.unwrap_or_default(), said.notes].into_iter().filter(|note| !note.is_empty());
+    let notes = [cut, said.notes].into_iter().filter(|note| !note.is_empty());
     result.content.extend(notes.map(ContentBlock::text));
     result
+}
+
+/// Leaves the last items of a list out, where all of them are too much to be read.
+fn shorten(list: &mut Value) -> Option<String> {
+    let items = list.get_mut("items")?.as_array_mut()?;
+    let all = items.len();
+    let mut bytes = 0;
+    let fitting = items.iter().take_while(|item| {
+        bytes += item.to_string().len();
+        bytes <= ANSWER * 3 / 4
+    });
+    let fitting = fitting.count();
+    // One that is too long by itself is no reason to say that there is none.
+    if fitting == 0 {
+        return None;
+    }
+    items.truncate(fitting);
+    (fitting < all).then(|| {
+        format!("{fitting} of {all} items are shown, as many as can be read here. Ask for the others by name, or with fewer files.")
+    })
 }

@@ -8,10 +8,13 @@ use rmcp::model::{CallToolResult, Implementation, ServerCapabilities, ServerConf
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::Stdio;
-use tokio::io::AsyncWriteExt;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 const INSTRUCTIONS: &str = "nodewhy says why a Kubernetes node of Karpenter on Amazon EKS never became usable. \
 Begin with diagnose: it names the root cause of each machine that is stuck, with evidence. Certain means that objects \
@@ -24,18 +27,13 @@ is for a person to run.";
 #[derive(Debug, Clone)]
 pub(super) struct Tools {
     program: PathBuf,
-}
-
-/// Which cluster is read, where no file is given.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Cluster {
-    /// The context of the kubeconfig; the current one unless given.
-    context: Option<String>,
-    /// The path of the kubeconfig; as kubectl finds it unless given.
-    kubeconfig: Option<String>,
+    /// A kubeconfig may name a program that is run for credentials, so no agent chooses one.
+    kubeconfig: Option<PathBuf>,
+    within: Duration,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Diagnose {
     /// Only this NodeClaim, Node, instance id, NodePool or node class.
     name: Option<String>,
@@ -50,11 +48,12 @@ struct Diagnose {
     logs: Vec<String>,
     /// The time to judge a dump at, as 2026-01-31T12:00:00Z; by default the time that the dump itself tells.
     now: Option<String>,
-    #[serde(flatten)]
-    cluster: Cluster,
+    /// The context of the kubeconfig, for a live cluster; the current one unless given.
+    context: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Lint {
     /// Paths of manifests or of bare user data; folders are searched.
     #[serde(default)]
@@ -66,34 +65,37 @@ struct Lint {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct UserData {
     /// One node class only.
     name: Option<String>,
     /// Paths of manifests with EC2NodeClasses and NodePools; with none the live cluster is read.
     #[serde(default)]
     files: Vec<String>,
-    #[serde(flatten)]
-    cluster: Cluster,
+    /// The context of the kubeconfig, for a live cluster; the current one unless given.
+    context: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Explain {
     /// The name of a cause or of a finding of lint; without one, the list of all causes.
     cause: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Collect {
-    #[serde(flatten)]
-    cluster: Cluster,
+    /// The context of the kubeconfig; the current one unless given.
+    context: Option<String>,
 }
 
 #[tool_router]
 impl Tools {
-    pub fn new() -> Result<Self, String> {
+    pub fn new(kubeconfig: Option<PathBuf>, within: Duration) -> Result<Self, String> {
         let program =
             std::env::current_exe().map_err(|error| format!("where nodewhy itself is cannot be told: {error}"))?;
-        Ok(Self { program })
+        Ok(Self { program, kubeconfig, within })
     }
 
     #[tool(
@@ -103,7 +105,7 @@ impl Tools {
     )]
     async fn diagnose(&self, Parameters(args): Parameters<Diagnose>) -> CallToolResult {
         let mut command = self.command("diagnose").with("output", Some("json".to_owned()));
-        command = command.with("now", args.now).of(args.cluster).files(args.files, args.dump.is_some());
+        command = command.with("now", args.now).with("context", args.context).files(args.files, args.dump.is_some());
         command = args.logs.into_iter().fold(command, |command, path| command.with("logs", Some(path)));
         answer::diagnoses(command.name(args.name).run(args.dump).await)
     }
@@ -122,7 +124,7 @@ impl Tools {
         annotations(title = "Effective user data", read_only_hint = true)
     )]
     async fn userdata(&self, Parameters(args): Parameters<UserData>) -> CallToolResult {
-        let command = self.command("userdata").with("output", Some("json".to_owned())).of(args.cluster);
+        let command = self.command("userdata").with("output", Some("json".to_owned())).with("context", args.context);
         answer::json(command.files(args.files, false).name(args.name).run(None).await)
     }
 
@@ -139,13 +141,16 @@ impl Tools {
         annotations(title = "A dump of the cluster", read_only_hint = true)
     )]
     async fn collect(&self, Parameters(args): Parameters<Collect>) -> CallToolResult {
-        answer::text(self.command("collect").of(args.cluster).run(None).await)
+        answer::text(self.command("collect").with("context", args.context).run(None).await)
     }
 
     fn command(&self, name: &str) -> Call {
         let mut command = Command::new(&self.program);
+        if let Some(kubeconfig) = &self.kubeconfig {
+            command.env("KUBECONFIG", kubeconfig);
+        }
         command.arg(name).kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Call(command)
+        Call { command, within: self.within }
     }
 }
 
@@ -160,18 +165,18 @@ impl ServerHandler for Tools {
 
 /// A command line. What an agent gives can only be the value of its flag: no value becomes another flag.
 #[derive(Debug)]
-struct Call(Command);
+struct Call {
+    command: Command,
+    /// How long it may take.
+    within: Duration,
+}
 
 impl Call {
     fn with(mut self, flag: &str, value: Option<String>) -> Self {
         if let Some(value) = value {
-            self.0.arg(format!("--{flag}={value}"));
+            self.command.arg(format!("--{flag}={value}"));
         }
         self
-    }
-
-    fn of(self, cluster: Cluster) -> Self {
-        self.with("context", cluster.context).with("kubeconfig", cluster.kubeconfig)
     }
 
     fn files(self, files: Vec<String>, standard_input: bool) -> Self {
@@ -181,15 +186,15 @@ impl Call {
 
     fn name(mut self, name: Option<String>) -> Self {
         if let Some(name) = name {
-            self.0.arg("--").arg(name);
+            self.command.arg("--").arg(name);
         }
         self
     }
 
     /// Runs it. The client's end of standard input is not the command's.
     async fn run(mut self, input: Option<String>) -> std::io::Result<Printed> {
-        self.0.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
-        let mut process = self.0.spawn()?;
+        self.command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        let mut process = self.command.spawn()?;
         let input = process.stdin.take().zip(input);
         let feed = async move {
             if let Some((mut pipe, text)) = input {
@@ -197,7 +202,30 @@ impl Call {
                 let _ = pipe.write_all(text.as_bytes()).await;
             }
         };
-        let (output, ()) = tokio::join!(process.wait_with_output(), feed);
-        output.map(Printed::from)
+        let (out, err) = (process.stdout.take(), process.stderr.take());
+        let ended = async {
+            let (out, err, ()) = tokio::join!(printed(out), printed(err), feed);
+            // One that has more to say is not listened to any more, and ends with that.
+            Ok::<_, std::io::Error>(Printed::new(process.wait().await?, &out?, &err?))
+        };
+        match timeout(self.within, ended).await {
+            Ok(ended) => ended,
+            // The process ends with its handle.
+            Err(_) => {
+                let seconds = self.within.as_secs();
+                let said = format!("no answer within {seconds}s; ask for one NodePool or name, or of a dump in a file");
+                Err(std::io::Error::new(ErrorKind::TimedOut, said))
+            }
+        }
     }
+}
+
+/// As much as a command prints, within what this process can hold.
+async fn printed(from: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    const MOST: u64 = 64 << 20;
+    let mut text = Vec::new();
+    if let Some(from) = from {
+        from.take(MOST).read_to_end(&mut text).await?;
+    }
+    Ok(text)
 }

@@ -3,6 +3,9 @@
 use engine::objects::sink::ObjectText;
 use std::io::{self, Read};
 
+/// The most bytes of one document or item: an API server stores objects of 1.5 MiB.
+const MOST: usize = 256 << 20;
+
 pub(super) struct LongText<'r> {
     from: &'r mut dyn Read,
     /// How much is read at once, in bytes.
@@ -61,6 +64,11 @@ impl<'r> LongText<'r> {
         self.held.drain(..self.passed);
         self.passed = 0;
         let before = self.held.len();
+        if before >= MOST {
+            let most = MOST >> 20;
+            self.error = Some(io::Error::other(format!("one document or item has more than {most} MiB")));
+            self.ended = true;
+        }
         while !self.ended && self.held.len() == before {
             let wanted = self.block.max(before);
             match (&mut *self.from).take(wanted as u64).read_to_end(&mut self.unfinished) {

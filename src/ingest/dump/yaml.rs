@@ -114,15 +114,17 @@ fn end_of_document(text: &str, whole: bool) -> Option<usize> {
     lines(text, whole).find(|(_, line)| separates(line)).map(|(at, _)| at).or(whole.then_some(text.len()))
 }
 
-/// A dump may be large and deep; anchors that blow up may not.
-fn options() -> serde_saphyr::Options {
+/// A dump may be large and deep; anchors that blow up may not. What a text says once is no longer than the text, so all
+/// that its aliases repeat may be as long again, and a little more where it is short.
+fn options(text: &str) -> serde_saphyr::Options {
+    const LITTLE: usize = 1 << 20;
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_reader_input_bytes: None,
             max_documents: usize::MAX,
             max_nodes: usize::MAX,
             max_events: usize::MAX,
-            max_total_scalar_bytes: usize::MAX,
+            max_total_scalar_bytes: text.len().saturating_mul(2).saturating_add(LITTLE),
             max_depth: 200,
             max_aliases: 10_000,
             max_anchors: 10_000,
@@ -134,7 +136,7 @@ fn options() -> serde_saphyr::Options {
 }
 
 fn read(text: &str, type_of_items: &TypeMeta) -> Piece {
-    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options()) {
+    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options(text)) {
         Ok(value) => read_value(value, type_of_items),
         Err(error) => {
             let lines = error.location().map_or(0, |l| usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));

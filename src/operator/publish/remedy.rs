@@ -2,6 +2,7 @@
 //! while this replica leads.
 
 use super::{TIMEOUT, event, fence};
+use crate::kube_client::failure;
 use crate::operator::lease::Leads;
 use engine::api::FIELD_MANAGER;
 use engine::api::NodeDiagnosis;
@@ -93,10 +94,10 @@ pub async fn remove(client: &Client, removal: &Removal) -> PatchAnswer {
             409 => PatchAnswer::Conflict,
             422 if status.message == NOT_APPLICABLE => PatchAnswer::Conflict,
             401 | 403 if !status.message.contains("admission webhook") => {
-                PatchAnswer::NotPermitted(status.message.clone())
+                PatchAnswer::NotPermitted(failure::said(&status.message))
             }
-            400..=499 => PatchAnswer::Rejected(status.message.clone()),
-            _ => PatchAnswer::Unanswered(status.message.clone()),
+            400..=499 => PatchAnswer::Rejected(failure::said(&status.message)),
+            _ => PatchAnswer::Unanswered(failure::said(&status.message)),
         },
         Ok(Err(error)) => PatchAnswer::Unanswered(error.to_string()),
         Err(_) => unanswered(TIMEOUT),

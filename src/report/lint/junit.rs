@@ -1,5 +1,6 @@
 //! Findings of `nodewhy lint` as JUnit XML: each a test that failed, in a suite of its file.
 
+use crate::report::visible;
 use engine::lint::LintFinding;
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
@@ -22,12 +23,13 @@ pub fn report(findings: &[LintFinding]) -> Result<String, SerializeError> {
 
 fn case(finding: &LintFinding) -> TestCase {
     let LintFinding { file, line, column, cause, message, fix, documentation, .. } = finding;
+    let message = visible(message);
     let place = format!("{file}:{line}:{column}");
     let more = [Some(place.as_str()), Some(message.as_str()), fix.as_deref(), documentation.as_deref()];
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     status.set_type(super::level(finding.level));
     status.set_message(message.as_str());
-    status.set_description(more.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+    status.set_description(visible(&more.into_iter().flatten().collect::<Vec<_>>().join("\n")));
     let mut case = TestCase::new(format!("{cause} {line}:{column}"), status);
     case.set_classname(file.as_str());
     case

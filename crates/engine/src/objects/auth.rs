@@ -1,7 +1,7 @@
 //! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts,
 //! SubjectAccessReviews; and which API server it does it at.
 
-use super::{Condition, Meta, conditions, masked, masked_by_line, nullable};
+use super::{Condition, Meta, conditions, masked_by_line, message, nullable};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The ConfigMaps aws-auth, kube-proxy and amazon-vpc-cni of kube-system.
@@ -172,9 +172,9 @@ pub struct ResourceAttributes {
 pub struct ReviewStatus {
     #[serde(deserialize_with = "nullable")]
     pub allowed: bool,
-    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(with = "message")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(with = "message")]
     pub evaluation_error: String,
 }
 

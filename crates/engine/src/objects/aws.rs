@@ -8,7 +8,7 @@ use super::aws_ec2::{Checks, Console, Image, Instance, InstanceType, ServiceQuot
 use super::aws_network::{
     DhcpOptions, DnsAttributes, GroupRules, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint, VpcSubnet,
 };
-use super::{Meta, masked, nullable};
+use super::{Meta, message, nullable};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,7 +77,7 @@ impl Answer {
 pub struct AwsRefusal {
     /// The action that IAM denies, or that failed: `eks:ListAccessEntries`.
     pub action: String,
-    #[serde(serialize_with = "masked")]
+    #[serde(with = "message")]
     pub why: String,
     /// IAM denies it: asking again is in vain until somebody changes a policy.
     pub denied: bool,

@@ -1,6 +1,6 @@
 //! Images, types and instances, as EC2 describes them, and how many of them the account may have.
 
-use super::masked_by_line;
+use super::{masked_by_line, message_read};
 use chrono::{DateTime, Utc};
 use logs::journey::Journey;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct Image {
     /// `pending`, `available`, `failed`, `deregistered`, `disabled`, …
     pub state: String,
     pub name: String,
-    #[serde(serialize_with = "masked_by_line")]
+    #[serde(deserialize_with = "message_read", serialize_with = "masked_by_line")]
     pub state_reason: Option<String>,
     pub created: Option<DateTime<Utc>>,
     pub deprecated_at: Option<DateTime<Utc>>,
@@ -56,7 +56,7 @@ pub struct Instance {
     pub state: String,
     /// Why it is in this state: `Client.InternalError`.
     pub reason: Option<String>,
-    #[serde(serialize_with = "masked_by_line")]
+    #[serde(deserialize_with = "message_read", serialize_with = "masked_by_line")]
     pub message: Option<String>,
     /// Since when, where EC2 tells.
     pub since: Option<DateTime<Utc>>,

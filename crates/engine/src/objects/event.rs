@@ -1,7 +1,7 @@
 //! core/v1 and events.k8s.io/v1 Event, read as one.
 
 use super::quote::steady;
-use super::{Meta, masked, nullable};
+use super::{Meta, message, nullable};
 use chrono::{DateTime, Utc};
 use readers::source_text;
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,9 @@ pub struct Event {
     pub metadata: Meta,
     #[serde(alias = "regarding", deserialize_with = "nullable")]
     pub involved_object: Regarding,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(with = "message")]
     pub reason: String,
-    #[serde(alias = "note", deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(alias = "note", with = "message")]
     pub message: String,
     #[serde(rename = "type", deserialize_with = "nullable")]
     pub type_: String,

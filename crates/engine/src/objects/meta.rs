@@ -1,13 +1,13 @@
 //! What every kind shares: metadata, conditions, taints.
 
 use super::quote::steady;
-use super::{Pairs, Volatile, masked, nullable};
+use super::{Pairs, Volatile, message, nullable};
 use crate::objects::intern::Interned;
 use chrono::{DateTime, Utc};
+use readers::source_text;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
-use std::borrow::Cow;
 use std::fmt;
 
 /// `metadata`, without what no rule reads.
@@ -206,9 +206,9 @@ pub struct Condition {
     pub type_: Interned,
     #[serde(deserialize_with = "nullable")]
     pub status: Interned,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(with = "message")]
     pub reason: Interned,
-    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(with = "message")]
     pub message: Interned,
     pub last_transition_time: Option<DateTime<Utc>>,
     pub last_heartbeat_time: Volatile<Option<DateTime<Utc>>>,
@@ -238,8 +238,8 @@ impl Condition {
     }
 
     /// Its message, for sentences.
-    pub fn said(&self) -> Cow<'_, str> {
-        steady(&self.message)
+    pub fn said(&self) -> String {
+        source_text::mask(&steady(&self.message))
     }
 }
 

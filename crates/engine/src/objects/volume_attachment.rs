@@ -1,6 +1,6 @@
 //! storage.k8s.io/v1 VolumeAttachment: a volume that a Node has, or is to be rid of.
 
-use super::{Meta, masked, nullable};
+use super::{Meta, message, nullable};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -41,6 +41,6 @@ pub struct VolumeAttachmentStatus {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct VolumeError {
-    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(with = "message")]
     pub message: String,
 }

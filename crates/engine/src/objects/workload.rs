@@ -1,7 +1,7 @@
 //! Pods and what makes them: DaemonSets and Deployments.
 
 use super::quote::steady;
-use super::{Affinity, Condition, Meta, Resources, Taint, conditions, masked, nullable};
+use super::{Affinity, Condition, Meta, Resources, Taint, conditions, message, nullable};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -166,9 +166,9 @@ impl Toleration {
 pub struct PodStatus {
     #[serde(deserialize_with = "nullable")]
     pub phase: String,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(with = "message")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(with = "message")]
     pub message: String,
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<Condition>,
@@ -203,18 +203,18 @@ pub struct ContainerState {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Waiting {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(with = "message")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(with = "message")]
     pub message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Terminated {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(with = "message")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
+    #[serde(with = "message")]
     pub message: String,
     pub exit_code: Option<i64>,
     pub finished_at: Option<DateTime<Utc>>,

@@ -269,7 +269,7 @@ pub const RUNTIME: CauseCandidate = CauseCandidate {
                 CONSOLE,
                 "containerd: failed to load config, out of memory, a blocked task, a full disk",
             )
-            .telling(Some(ready.said().into_owned()))
+            .telling(Some(ready.said()))
             .consistent(split.map(|s| {
                 format!("every Node of NodePool {} has it, so their image or user data may be at fault", s.value)
             })),

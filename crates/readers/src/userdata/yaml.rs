@@ -77,7 +77,12 @@ pub fn read(source: &str, span: Span) -> Result<YamlNode, Error> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
-        budget: serde_saphyr::budget! { max_depth: DEEPEST, max_nodes: MOST_NODES },
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            max_nodes: MOST_NODES,
+            // What aliases repeat may be as long as the text.
+            max_total_scalar_bytes: text.len().saturating_mul(2).saturating_add(1 << 16),
+        },
     };
     let read = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
     match read {

@@ -98,12 +98,7 @@ fn check(case: &Case) -> Opinion {
         format!(
             "The entry of the node role {role} in ConfigMap aws-auth {why}, so its kubelets cannot register Nodes."
         ),
-        Evidence::new(
-            "ConfigMap/aws-auth",
-            "data.mapRoles",
-            readers::source_text::mask(span.of(text).lines().next().unwrap_or_default()),
-            because,
-        ),
+        Evidence::new("ConfigMap/aws-auth", "data.mapRoles", readers::source_text::quoted(text, span), because),
     );
     if let Some(entry) = aws_auth_role::in_force(&verdict) {
         let identity = Identity::of_entry(entry);
@@ -183,7 +178,7 @@ fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
         Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
-            readers::source_text::mask(span.of(text).lines().next().unwrap_or_default()),
+            readers::source_text::quoted(text, span),
             "a misspelt group gives no rights, and nothing reports it",
         ),
     )

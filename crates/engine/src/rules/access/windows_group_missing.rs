@@ -72,7 +72,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
-            readers::source_text::mask(span.of(&auth.map_roles).lines().next().unwrap_or_default()),
+            readers::source_text::quoted(&auth.map_roles, span),
             "on Windows kube-proxy is part of the node, and uses the node role instead of a ServiceAccount",
         ),
     )

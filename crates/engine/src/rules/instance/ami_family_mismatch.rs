@@ -139,7 +139,7 @@ fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, b
         Evidence::new(
             &object,
             format!("spec.userData:{}:{}", place.line, place.column),
-            source_text::mask(span.of(text).lines().next().unwrap_or_default()),
+            source_text::quoted(text, span),
             format!("this is written for {}, and Karpenter adds nothing under amiFamily Custom", system(written_for)),
         ),
     )

@@ -53,7 +53,7 @@ impl<'w> KubeletStart<'w> {
             Evidence::new(
                 format!("{}/{name}", class.kind),
                 format!("spec.userData:{}:{}", place.line, place.column),
-                source_text::mask(span.of(self.text).lines().next().unwrap_or_default()),
+                source_text::quoted(self.text, span),
                 error,
             ),
         )

@@ -68,7 +68,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", position.line, position.column),
-            source_text::mask(span.of(text).lines().next().unwrap_or_default()),
+            source_text::quoted(text, span),
             who,
         ),
     )

@@ -65,7 +65,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(
             format!("{kind}/{name}"),
             format!("spec.userData:{}:{}", place.line, place.column),
-            source_text::mask(span.of(text)),
+            source_text::quoted(text, span),
             "a bootstrap command that fails and is essential stops the boot",
         ),
     )

@@ -55,7 +55,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
-            source_text::mask(argument.span.of(text)),
+            source_text::quoted(text, argument.span),
             "a flag beats the registerWithTaints of the configuration file, and the last flag replaces the whole list",
         ),
     )

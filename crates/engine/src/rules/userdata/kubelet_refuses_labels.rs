@@ -37,7 +37,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
-            source_text::mask(span.of(text)),
+            source_text::quoted(text, *span),
             // kubernetes v1.36.3 cmd/kubelet/app/options/options.go ValidateKubeletFlags
             format!("of kubernetes.io and k8s.io the kubelet may set only its own set and *.node.kubernetes.io, *.kubelet.kubernetes.io; {key} is neither"),
         ),

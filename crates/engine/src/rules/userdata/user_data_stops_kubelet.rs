@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
-            source_text::mask(defect.span.of(text).lines().next().unwrap_or_default()),
+            source_text::quoted(text, defect.span),
             message,
         ),
     )
