@@ -187,6 +187,7 @@ const RESOURCES: &[&str] = &[
 
 /// Calls and their options. Source: botocore 1.44.5 service models.
 const AWS: &[(&str, &str, &[&str])] = &[
+    ("ec2", "describe-instance-attribute", &["--attribute", "--instance-id"]),
     ("ec2", "describe-instances", &["--instance-ids", "--filters"]),
     ("ec2", "describe-instance-type-offerings", &["--filters", "--location-type"]),
     ("ec2", "describe-capacity-reservations", &["--capacity-reservation-ids"]),
@@ -267,7 +268,7 @@ fn refused(words: &[String]) -> Option<String> {
             unknown_flag(rest(3), &[*options, OF_EVERY_CALL].concat())
                 .map(|option| format!("aws {service} {call} knows no {option}"))
         }
-        ["grep", ..] | ["nodewhy", "collect", ..] => None,
+        ["base64", "-d"] | ["grep", ..] | ["nodewhy", "collect", ..] => None,
         _ => Some(format!("no program: {words:?}")),
     }
 }

@@ -16,8 +16,8 @@ fn ended_for_its_key(moto: &Moto, key: &str) -> String {
 #[test]
 fn the_state_of_the_key_decides_where_it_is_told() {
     for (state, confidence, told) in [
-        ("Disabled", "Certain", "for it is Disabled"),
-        ("PendingDeletion", "Certain", "for it is PendingDeletion"),
+        ("Disabled", "Certain", "because it is Disabled"),
+        ("PendingDeletion", "Certain", "because it is PendingDeletion"),
         ("Enabled", "Likely", "though it is enabled"),
     ] {
         let moto = moto();

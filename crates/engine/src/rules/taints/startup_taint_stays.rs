@@ -111,7 +111,7 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
     obstacle.proof = Proof::Open;
     let name = node.name();
     let summary = format!(
-        "Startup taint {taint} has been on Node {name} since {}, but other machines of the pool have lost it: the component that removes it may wait for DaemonSet {}, whose {}.",
+        "Startup taint {taint} has been on Node {name} since {}, but other nodes of the pool lost it: its remover may wait for DaemonSet {}, whose {}.",
         case.since(),
         pod.daemon_set().unwrap_or_default(),
         obstacle.why.trim_end_matches('.')
