@@ -168,7 +168,7 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
             case,
             node,
             format!(
-                "the subnet is full or too fragmented for prefixes, or interfaces that the CNI does not own use their addresses ({type_} has addresses for {room} pods, and the node may hold {pods})"
+                "the subnet lacks free addresses or is too fragmented for prefixes, or interfaces that the CNI does not own use their addresses ({type_} has addresses for {room} pods, and the node may hold {pods})"
             ),
         );
     }
@@ -209,7 +209,7 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
             format!("the node may hold {pods} pods, but {type_} has addresses for {room}{kept}")
         }
         None => format!(
-            "the subnet is full or too fragmented for prefixes, or the node may hold more pods ({pods}) than its interfaces have addresses for"
+            "the subnet lacks free addresses or is too fragmented for prefixes, or the node may hold more pods ({pods}) than its interfaces have addresses for"
         ),
     };
     of_subnet(case, node, too_many)
