@@ -87,7 +87,9 @@ fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
                     let message = "no .yaml, .yml or .json file in this directory".to_owned();
                     summary.complaints.push(of_file(&name, message));
                 }
-                files.iter().for_each(|file| load_path(file, sink, summary));
+                for file in &files {
+                    load_path(file, sink, summary);
+                }
             }
             Err(error) => summary.complaints.push(of_file(&name, format!("cannot be listed: {error}"))),
         }

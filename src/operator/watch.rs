@@ -144,8 +144,7 @@ impl Watches {
 
     /// Whether a change comes from a watch that has been ended meanwhile.
     pub fn is_over(&self, change: &Change) -> bool {
-        let is_of_table =
-            |is: &dyn Fn(&ApiSource) -> bool| Input::NodeClasses.sources().iter().any(|source| is(source));
+        let is_of_table = |is: &dyn Fn(&ApiSource) -> bool| Input::NodeClasses.sources().iter().any(is);
         match change {
             Change::Source { what: Watched::Input(Input::NodeClasses), name, .. } => {
                 !is_of_table(&|source| source_name(source) == *name) && !self.others.contains_key(name)

@@ -139,7 +139,8 @@ fn holds(name: &str, files: &[PathBuf]) {
     let long: Vec<String> = texts
         .iter()
         .flat_map(|(file, sentences)| sentences.iter().map(move |sentence| (file, sentence)))
-        .filter(|(_, sentence)| words(sentence) > LONGEST)
+        // A list of sources is no sentence.
+        .filter(|(_, sentence)| words(sentence) > LONGEST && !sentence.starts_with("Source"))
         .map(|(file, sentence)| format!("{}: {sentence}", file.display()))
         .collect();
     assert!(long.is_empty(), "{} sentences of more than {LONGEST} words:\n{}", long.len(), long.join("\n"));

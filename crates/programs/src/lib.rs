@@ -48,15 +48,20 @@ fn download<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
     attempt().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Builds every version.
+fn each<T>(versions: &[&str], build: fn(&str) -> T) {
+    for version in versions {
+        build(version);
+    }
+}
+
 /// A program, or what belongs to some, and what builds it.
 pub type Program = (&'static str, fn());
 
 /// Everything that a test starts, in the order of building: most tests wait for the first.
 pub const ALL: &[Program] = &[
     ("etcd, kube-apiserver, kube-controller-manager and kubectl", || drop(control_plane::control_plane("etcd"))),
-    ("Karpenter with kwok", || {
-        control_plane::KARPENTERS.iter().for_each(|version| drop(control_plane::karpenter(version)))
-    }),
+    ("Karpenter with kwok", || each(&control_plane::KARPENTERS, control_plane::karpenter)),
     ("Karpenter with AWS", || drop(control_plane::aws_karpenter())),
     ("moto", || drop(python::moto())),
     ("the cloud controller of AWS", || drop(control_plane::cloud_controller())),
@@ -70,10 +75,10 @@ pub const ALL: &[Program] = &[
     ("Chromium", || drop(browser::chromium())),
     ("axe-core", || drop(browser::axe())),
     ("the Python client of the Model Context Protocol", || drop(python::mcp_client())),
-    ("kubelets", || agents::KUBELETS.iter().for_each(|name| drop(agents::kubelet(name)))),
-    ("kube-proxies", || agents::KUBE_PROXIES.iter().for_each(|name| drop(agents::kube_proxy(name)))),
+    ("kubelets", || each(&agents::KUBELETS, agents::kubelet)),
+    ("kube-proxies", || each(&agents::KUBE_PROXIES, agents::kube_proxy)),
     ("containerd", || drop(agents::containerds())),
-    ("ipamd", || agents::VPC_CNIS.iter().for_each(|version| drop(agents::vpc_cni(version)))),
+    ("ipamd", || each(&agents::VPC_CNIS, agents::vpc_cni)),
     ("aws-iam-authenticator", || drop(agents::authenticator())),
     ("nodeadm", || drop(agents::nodeadm())),
     ("cloud-init", || drop(agents::cloud_init())),

@@ -1,5 +1,6 @@
 //! What the machine must have, before anything is built.
 
+use std::fmt::Write;
 use std::process::{Command, Stdio};
 
 /// What is needed, how to see that it is there, and Debian's package.
@@ -44,12 +45,12 @@ pub fn check() -> Result<(), String> {
     }
     let mut message = "the end-to-end tests need what this machine lacks:".to_owned();
     for Prerequisite { what, seen_by, .. } in &missing {
-        message += &format!("\n  - {what}; `{}` fails", seen_by.join(" "));
+        let _ = write!(message, "\n  - {what}; `{}` fails", seen_by.join(" "));
     }
     let packages: Vec<&str> =
         missing.iter().map(|missing| missing.packages).filter(|names| !names.is_empty()).collect();
     if !packages.is_empty() {
-        message += &format!("\ninstall it with: apt-get install {}", packages.join(" "));
+        let _ = write!(message, "\ninstall it with: apt-get install {}", packages.join(" "));
     }
     Err(message)
 }

@@ -13,6 +13,12 @@ use serde::{Serialize, de::DeserializeOwned};
 /// Numbers that are the same in every run of one seed.
 pub struct Random(u64);
 
+impl Default for Random {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Random {
     pub fn new() -> Self {
         Self(seed())

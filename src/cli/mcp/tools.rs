@@ -208,15 +208,12 @@ impl Call {
             // One that has more to say is not listened to any more, and ends with that.
             Ok::<_, std::io::Error>(Printed::new(process.wait().await?, &out?, &err?))
         };
-        match timeout(self.within, ended).await {
-            Ok(ended) => ended,
-            // The process ends with its handle.
-            Err(_) => {
-                let seconds = self.within.as_secs();
-                let said = format!("no answer within {seconds}s; ask for one NodePool or name, or of a dump in a file");
-                Err(std::io::Error::new(ErrorKind::TimedOut, said))
-            }
-        }
+        // Too late, the process ends with its handle.
+        timeout(self.within, ended).await.unwrap_or_else(|_| {
+            let seconds = self.within.as_secs();
+            let said = format!("no answer within {seconds}s; ask for one NodePool or name, or of a dump in a file");
+            Err(std::io::Error::new(ErrorKind::TimedOut, said))
+        })
     }
 }
 

@@ -154,6 +154,9 @@ impl Place {
     }
 }
 
+/// When a Node was created, and a position among the names.
+type Created = (Option<DateTime<Utc>>, usize);
+
 /// The Nodes without a providerID that may be a NodeClaim's.
 struct Nodes {
     by_id: NamesWithIds,
@@ -161,14 +164,14 @@ struct Nodes {
     names: Vec<String>,
     /// By place: when each was created, the latest first, with the first of `names` among those so far. Without those
     /// that are called after an instance.
-    nameless: BTreeMap<Place, Vec<(Option<DateTime<Utc>>, usize)>>,
+    nameless: BTreeMap<Place, Vec<Created>>,
 }
 
 impl Nodes {
     fn of(case: &Case) -> Self {
         let nodes = case.cluster.nodes_without_provider_id().filter(|node| node.metadata.label(NODE_GROUP).is_none());
         let nodes: Vec<&Node> = nodes.collect();
-        let mut nameless: BTreeMap<Place, Vec<(Option<DateTime<Utc>>, usize)>> = BTreeMap::new();
+        let mut nameless: BTreeMap<Place, Vec<Created>> = BTreeMap::new();
         for (at, node) in nodes.iter().enumerate().filter(|(_, node)| !node.name().starts_with("i-")) {
             let of_place = nameless.entry(Place::of(&node.metadata)).or_default();
             of_place.push((node.metadata.creation_timestamp, at));

@@ -126,8 +126,12 @@ impl LeftOver {
             }
             let revived = case.cluster.nodes_left_over().filter_map(|node| {
                 let ready = node.condition("Ready").filter(|c| c.is_true())?.last_transition_time?;
-                let started =
-                    case.cluster.events("Node", node.name()).filter(starts).filter_map(Event::last_seen).max()?;
+                let started = case
+                    .cluster
+                    .events("Node", node.name())
+                    .filter(|event| starts(event))
+                    .filter_map(Event::last_seen)
+                    .max()?;
                 Some((ready.min(started), node.name().to_owned()))
             });
             let mut revived: Vec<_> = revived.collect();
@@ -141,7 +145,7 @@ const USER: &str = "system:node:";
 
 /// A kubelet that finds another boot id on its Node says Rebooted.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `updateNodeStatus`, cmd/kubelet/app/server.go.
-fn starts(event: &&Event) -> bool {
+fn starts(event: &Event) -> bool {
     matches!(event.reason.as_str(), "Starting" | "Rebooted") && event.reporter() == "kubelet"
 }
 
