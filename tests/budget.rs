@@ -72,7 +72,8 @@ fn a_machine() {
     let made = (change.allocations + change.reallocations) / MACHINES;
     eprintln!("{kept} bytes for a verdict, {made} allocations and reallocations");
     assert!(kept <= 4_096, "{kept} bytes for a verdict");
-    assert!(made <= 90, "{made} allocations and reallocations to make a verdict");
+    // 85 before each verdict looked up what its node class and NodePool said at launch, and quoted only masked text.
+    assert!(made <= 115, "{made} allocations and reallocations to make a verdict");
     beside_a_log(state);
 }
 
