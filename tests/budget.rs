@@ -94,7 +94,7 @@ fn beside_a_log(mut state: ClusterState) {
     assert_eq!((diagnoses.len(), causes), (MACHINES, BTreeSet::from(["ApiServerUnreachable"])));
     let made = (change.allocations + change.reallocations) / MACHINES;
     eprintln!("{made} allocations and reallocations to make a verdict beside a log");
-    assert!(made <= 300, "{made} allocations and reallocations to make a verdict beside a log");
+    assert!(made <= 320, "{made} allocations and reallocations to make a verdict beside a log");
 }
 
 /// Reads a list of one item again and again, and sees how many bytes are held meanwhile.

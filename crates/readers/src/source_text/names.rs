@@ -494,10 +494,12 @@ fn is_whole_line(text: &str, name: usize, between: &str) -> bool {
         && before[..name - lead].last().is_none_or(|b| *b == b'\n')
 }
 
-/// The length of a scalar of YAML without quotes: to the end of its line, or to a comment.
+/// The length of a scalar of YAML without quotes: to the end of its line, or to a comment. A line that goes on with
+/// another command is one of a shell.
 fn plain_scalar(text: &str) -> usize {
     let line = text.lines().next().unwrap_or_default();
-    line.split(" #").next().unwrap_or_default().trim_end().len()
+    let ends = [" #", "; ", " && ", " || "].iter().filter_map(|end| line.find(end));
+    line[..ends.min().unwrap_or(line.len())].trim_end().len()
 }
 
 /// A word of letters and digits, long enough for a key that was generated.
