@@ -420,7 +420,7 @@ mod tests {
             ),
             (
                 "InvalidParameterValue: The t2.micro instance type does not support an AMI with a boot mode of UEFI. Only instance types built on the Nitro System support UEFI.",
-                "boots by a mode",
+                "has a boot mode",
             ),
             (
                 "InvalidParameterValue: The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.",
