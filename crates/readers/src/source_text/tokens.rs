@@ -4,7 +4,7 @@ use super::Span;
 
 /// How tokens begin, and how many characters follow at least.
 ///
-/// Most of them are from the rules of gitleaks v8.28 (config/gitleaks.toml, MIT license), each reduced to its fixed
+/// The kinds are those that gitleaks knows (config/gitleaks.toml); its file was not compared. Each is reduced to its fixed
 /// beginning. A prefix that people use in names too asks for more characters behind it.
 #[rustfmt::skip]
 const PREFIXES: &[(&str, usize)] = &[
