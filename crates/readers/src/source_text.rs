@@ -64,8 +64,11 @@ const EXCERPT_LIMIT: usize = 240;
 
 /// `line` with whatever looks like a secret replaced by `***`, control characters by blanks.
 pub fn mask(line: &str) -> String {
-    let masked = replaced(line, &secrets(line, false), |_, out| out.push_str(MASK));
-    masked.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    without_controls(replaced(line, &secrets(line, false), |_, out| out.push_str(MASK)))
+}
+
+fn without_controls(text: String) -> String {
+    if text.contains(char::is_control) { text.replace(char::is_control, " ") } else { text }
 }
 
 /// What stands in the place of a secret.
@@ -134,7 +137,7 @@ fn masked_part(text: &str, part: Span) -> String {
         shown = secret.end;
     }
     out.push_str(text.get(shown..part.end).unwrap_or_default());
-    out.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    without_controls(out)
 }
 
 /// The last place at or before this one where a character begins.

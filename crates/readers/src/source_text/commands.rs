@@ -175,6 +175,7 @@ fn commands(text: &str, part: Span) -> Vec<Command> {
     let bytes = said.as_bytes();
     let mut commands = Vec::new();
     let mut command = Command::default();
+    command.words.reserve(1 + bytes.iter().filter(|byte| byte.is_ascii_whitespace()).count());
     let mut word: Option<usize> = None;
     // Quotation marks of each kind that nothing closes any more.
     let mut unclosed = [false; 2];

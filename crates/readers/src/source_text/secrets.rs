@@ -20,14 +20,14 @@ pub(super) fn secrets(text: &str, by_line: bool) -> Vec<Span> {
     }
     found.retain(|span| span.start < span.end);
     found.sort_unstable();
-    let mut apart: Vec<Span> = Vec::with_capacity(found.len());
-    for span in found {
-        match apart.last_mut().filter(|last| span.start < last.end) {
-            Some(last) => last.end = last.end.max(span.end),
-            None => apart.push(span),
+    found.dedup_by(|span, last| {
+        let overlaps = span.start < last.end;
+        if overlaps {
+            last.end = last.end.max(span.end);
         }
-    }
-    apart
+        overlaps
+    });
+    found
 }
 
 /// What is known by its looks, or by the name right before it.
