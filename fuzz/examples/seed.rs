@@ -12,7 +12,7 @@ const READERS_OF_USER_DATA: [&str; 7] =
 
 fn main() -> io::Result<()> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files: Vec<PathBuf> = fs::read_dir(project.join("docs/causes"))?
+    let mut files: Vec<PathBuf> = fs::read_dir(project.join("tests/causes"))?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()?;
     for case in fs::read_dir(project.join("tests/cases"))? {

@@ -20,11 +20,11 @@ pub fn run(args: &Explain) -> ExitCode {
         return answer(&(lines.join("\n") + "\n"));
     };
     if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) {
-        return answer(prose(rules::unknown::PAGE));
+        return answer(rules::unknown::PAGE);
     }
     match (rules::by_cause(cause), suspects::page(cause), lint::page::page(cause)) {
         (Some(rule), ..) => answer(&page(rule)),
-        (None, Some(page), _) => answer(prose(page.text)),
+        (None, Some(page), _) => answer(page.text),
         (None, None, Some(section)) => answer(section),
         (None, None, None) => fail(&unknown(cause), BAD_INPUT),
     }
@@ -37,13 +37,7 @@ fn causes() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 fn page(rule: &Rule) -> String {
-    format!("Versions: {}\n\n{}", rule.versions, prose(rule.page))
-}
-
-/// What of a page is for people: behind it stand the examples that test the rule.
-fn prose(page: &str) -> &str {
-    let examples = ["\n## Example", "\n## Near miss"].into_iter().filter_map(|heading| page.find(heading)).min();
-    &page[..examples.unwrap_or(page.len())]
+    format!("Versions: {}\n\n{}", rule.versions, rule.page)
 }
 
 /// How alike two names must be for one to be meant by the other, of 1.
@@ -62,7 +56,7 @@ fn unknown(cause: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{page, prose, unknown};
+    use super::{page, unknown};
     use engine::{rules, suspects};
 
     #[test]
@@ -83,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn people_are_spared_the_examples_that_test_the_rule() {
-        let of_suspects = suspects::PAGES.iter().map(|page| (page.cause, prose(page.text).to_owned()));
+    fn every_page_has_a_fix_and_no_test_data() {
+        let of_suspects = suspects::PAGES.iter().map(|page| (page.cause, page.text.to_owned()));
         for (cause, page) in rules::ALL.iter().map(|rule| (rule.cause, page(rule))).chain(of_suspects) {
             assert!(page.contains("\n## Fix\n"), "{cause}");
             assert!(!page.contains("```yaml expect") && !page.contains("Near miss"), "{cause}");

@@ -285,7 +285,7 @@ fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
 #[test]
 fn a_machine_that_died_in_a_series_is_told_with_its_pool() {
     let dump_of = |title: &str| {
-        let examples = examples(engine::rules::by_cause("InstanceDiesAtStart").expect("a rule").page);
+        let examples = examples("InstanceDiesAtStart");
         let example = examples.iter().find(|example| example.title.contains(title)).expect("the example");
         Dump::of(&over_cluster(&example.objects), "2026-01-15T12:00:00Z")
     };

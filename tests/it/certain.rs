@@ -78,13 +78,13 @@ fn what_is_certain_names_what_to_change() {
         }
     };
     for rule in rules::ALL {
-        for example in examples(rule.page) {
+        for example in examples(rule.cause) {
             let (mut state, mut summary) = (ClusterState::default(), Summary::default());
             for object in over_cluster(&example.objects) {
                 load_from("page", object.to_string().as_bytes(), &mut state, &mut summary);
             }
             let now = "2026-01-15T12:00:00Z".parse().expect("a time");
-            judge(&format!("docs/causes/{}.md:{}", rule.cause, example.line), &state, now);
+            judge(&format!("tests/causes/{}.md:{}", rule.cause, example.line), &state, now);
         }
     }
     for folder in case_folders() {

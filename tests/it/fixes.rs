@@ -1,4 +1,4 @@
-//! The fix of every verdict, over every page's examples and every case: it names what to change, and its commands can
+//! The fix of every verdict, over every cause's examples and every case: it names what to change, and its commands can
 //! be run.
 
 use engine::api::{NodeDiagnosis, Risk};
@@ -70,9 +70,8 @@ fn a_daemon_set_with_an_owner_is_also_changed_there() {
     const THERE: &str = "kubectl edit installation.v1.operator.tigera.io -n kube-system default";
     let owner =
         json!([{"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "name": "default", "uid": "o1"}]);
-    let page = rules::ALL.iter().find(|rule| rule.cause == "CniNotReady").expect("a rule").page;
     let mut blamed = 0;
-    for (example, owned) in examples(page).iter().flat_map(|example| [(example, true), (example, false)]) {
+    for (example, owned) in examples("CniNotReady").iter().flat_map(|example| [(example, true), (example, false)]) {
         let mut state = ClusterState::default();
         for mut object in over_cluster(&example.objects) {
             if owned && object["kind"] == "DaemonSet" {

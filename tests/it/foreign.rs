@@ -20,7 +20,7 @@ use readers::source_text;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use testkit::objects::{CLUSTER, case_folders, documents, examples};
+use testkit::objects::{CLUSTER, case_folders, documents, examples_in};
 
 /// Seeds of every run.
 const SEEDS: u64 = 3;
@@ -53,11 +53,11 @@ fn corpus() -> &'static BTreeMap<Input, Vec<Value>> {
 }
 
 fn read_corpus() -> BTreeMap<Input, Vec<Value>> {
-    let pages = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/causes")).expect("the pages").flatten();
+    let pages = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/causes")).expect("the pages").flatten();
     let pages = pages
         .filter(|page| page.path().extension().is_some_and(|e| e == "md"))
         .map(|page| std::fs::read_to_string(page.path()));
-    let of_pages = pages.flat_map(|page| examples(&page.expect("a page"))).map(|example| example.objects);
+    let of_pages = pages.flat_map(|page| examples_in(&page.expect("a page"))).map(|example| example.objects);
     let of_cases =
         case_folders().into_iter().map(|folder| std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
     let mut corpus: BTreeMap<Input, Vec<Value>> = BTreeMap::new();

@@ -789,7 +789,7 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
     let mut faults = String::new();
     let mut agreed = BTreeSet::new();
     for rule in rules::ALL {
-        for example in examples(rule.page) {
+        for example in examples(rule.cause) {
             let text = over_cluster(&example.objects).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let mut state = ClusterState::default();
             load_from("page", text.as_bytes(), &mut state, &mut Summary::default());

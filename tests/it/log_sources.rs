@@ -24,10 +24,9 @@ fn judged(objects: &[Value]) -> (Vec<LogSource>, Vec<NodeDiagnosis>) {
     (of_survey(&state, &survey, now, &thresholds, 10), survey.diagnoses)
 }
 
-/// A page's example, with a network plugin whose container is as told, and another agent that does not work either.
+/// A cause's example, with a network plugin whose container is as told, and another agent that does not work either.
 fn of_plugin(title: &str, status: &Value) -> Vec<LogSource> {
-    let page = rules::by_cause("CniNotReady").expect("a cause").page;
-    let example = examples(page).into_iter().find(|example| example.title.contains(title)).expect("an example");
+    let example = examples("CniNotReady").into_iter().find(|example| example.title.contains(title)).expect("an example");
     let pod = |name: &str, set: &str| {
         json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "kube-system", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": set, "uid": "d"}]},
@@ -70,8 +69,7 @@ fn the_pod_that_the_chain_names_and_of_its_containers_what_has_logged() {
 #[test]
 fn a_class_or_claim_that_launches_nothing_leads_to_karpenter_and_only_there() {
     let of = |cause: &str, title: &str| {
-        let page = rules::by_cause(cause).expect("a cause").page;
-        let example = examples(page).into_iter().find(|example| example.title.starts_with(title)).expect("an example");
+        let example = examples(cause).into_iter().find(|example| example.title.starts_with(title)).expect("an example");
         judged(&over_cluster(&example.objects)).0
     };
     let karpenter = [LogSource::Karpenter { namespace: "kube-system".to_owned() }];
@@ -115,7 +113,7 @@ fn pods_that_have_waited_for_a_node_pool_of_which_nothing_is_said_lead_to_karpen
 fn nobodys_log_is_read_where_nothing_is_open() {
     let (mut clusters, mut asked) = (0, 0);
     for rule in rules::ALL {
-        for example in examples(rule.page) {
+        for example in examples(rule.cause) {
             let objects: Vec<Value> =
                 over_cluster(&example.objects).into_iter().filter(|object| object["kind"] != "MachineLog").collect();
             let waits = objects.iter().any(|object| object["kind"] == "Pod" && object["status"]["phase"] == "Pending");

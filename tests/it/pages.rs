@@ -1,4 +1,5 @@
-//! Every page of docs/causes is a test: its examples are judged, and nothing but what they expect may be found.
+//! Every cause has a page in docs/causes and examples in tests/causes. The examples are judged, and nothing but what they
+//! expect may be found.
 
 use engine::api::NodeDiagnosis;
 use engine::case::stage::Thresholds;
@@ -77,13 +78,13 @@ fn pages() -> Vec<(&'static str, &'static str)> {
 fn every_example_gives_what_its_page_says() {
     let now = NOW.parse().expect("a time");
     let mut failures = String::new();
-    for (cause, page) in pages() {
-        for example in examples(page) {
+    for (cause, _) in pages() {
+        for example in examples(cause) {
             let found: Vec<_> =
                 diagnose(&world_of(&example.objects), now, &Thresholds::default()).iter().map(shown).collect();
             for difference in differences(&found, &example.expect) {
                 let _ =
-                    writeln!(failures, "docs/causes/{cause}.md:{} {}\n    {difference}", example.line, example.title);
+                    writeln!(failures, "tests/causes/{cause}.md:{} {}\n    {difference}", example.line, example.title);
             }
         }
     }
@@ -92,8 +93,7 @@ fn every_example_gives_what_its_page_says() {
 
 #[test]
 fn that_there_is_none_of_a_kind_is_known_where_its_list_was_read() {
-    let (_, page) = pages().into_iter().find(|(cause, _)| *cause == "EniConfigMissing").expect("a page");
-    let mut objects = over_cluster(&examples(page).first().expect("an example").objects);
+    let mut objects = over_cluster(&examples("EniConfigMissing").first().expect("an example").objects);
     objects.retain(|object| object["kind"] != "ENIConfig");
     let causes = |lists: &[&str]| -> Vec<_> {
         let texts = objects.iter().map(ToString::to_string).chain(lists.iter().map(ToString::to_string));
@@ -110,8 +110,8 @@ fn that_there_is_none_of_a_kind_is_known_where_its_list_was_read() {
 fn no_example_has_its_cause_among_the_exclusions() {
     let now = NOW.parse().expect("a time");
     let mut failures = String::new();
-    for (cause, page) in pages() {
-        for example in examples(page) {
+    for (cause, _) in pages() {
+        for example in examples(cause) {
             let expected: Vec<_> = example.expect.iter().filter_map(|e| e.get("cause")).collect();
             for diagnosis in diagnose(&world_of(&example.objects), now, &Thresholds::default()) {
                 let ruled_out = diagnosis.status.expect("the engine fills in the status").ruled_out;
@@ -119,7 +119,7 @@ fn no_example_has_its_cause_among_the_exclusions() {
                 if let [truth] = expected.as_slice()
                     && let Some(wrong) = ruled_out.iter().find(|r| r.cause == truth.as_str())
                 {
-                    let _ = writeln!(failures, "docs/causes/{cause}.md:{} {}: {wrong:?}", example.line, example.title);
+                    let _ = writeln!(failures, "tests/causes/{cause}.md:{} {}: {wrong:?}", example.line, example.title);
                 }
             }
         }
@@ -133,14 +133,14 @@ fn what_is_collected_of_an_example_gives_the_same_verdict_to_the_byte() {
     let judged =
         |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
     let mut failures = String::new();
-    for (cause, page) in pages() {
-        for example in examples(page) {
+    for (cause, _) in pages() {
+        for example in examples(cause) {
             let dump = collected(&over_cluster(&example.objects));
             let (live, offline) = (judged(&world_of(&example.objects)), judged(&read(std::iter::once(dump))));
             if live != offline {
                 let _ = writeln!(
                     failures,
-                    "docs/causes/{cause}.md:{} {}\n    {live}\n    {offline}",
+                    "tests/causes/{cause}.md:{} {}\n    {live}\n    {offline}",
                     example.line, example.title
                 );
             }
@@ -159,7 +159,7 @@ fn every_page_has_a_hit_and_a_near_miss_and_begins_with_the_message_that_users_s
         let key = if suspects::page(cause).is_some() { "suspects" } else { "cause" };
         let names_it =
             |e: &&Example| e.expect.iter().any(|e| e.get(key).is_some_and(|of| of.split(", ").any(|c| c == cause)));
-        let examples = examples(page);
+        let examples = examples(cause);
         assert!(examples.iter().any(|e| names_it(&e)), "{cause}: no example finds it");
         assert!(examples.iter().any(|e| !names_it(&e)), "{cause}: no near miss");
     }
@@ -189,12 +189,13 @@ fn every_page_links_the_reports_it_rests_on_or_says_that_there_is_none() {
 #[test]
 fn every_page_in_the_folder_belongs_to_a_cause() {
     let known = pages();
-    for entry in
-        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/causes")).expect("the folder of pages")
-    {
-        let name = entry.expect("an entry").file_name().into_string().expect("a name");
-        if let Some(cause) = name.strip_suffix(".md").filter(|c| !matches!(*c, "README" | "not-visible")) {
-            assert!(known.iter().any(|(k, _)| *k == cause), "docs/causes/{name} is no cause's page");
+    for folder in ["docs/causes", "tests/causes"] {
+        let entries = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect(folder);
+        for entry in entries {
+            let name = entry.expect("an entry").file_name().into_string().expect("a name");
+            if let Some(cause) = name.strip_suffix(".md").filter(|c| !matches!(*c, "README" | "not-visible")) {
+                assert!(known.iter().any(|(k, _)| *k == cause), "{folder}/{name} is no cause's page");
+            }
         }
     }
 }

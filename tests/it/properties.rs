@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use testkit::objects::{case_folders, documents, over_cluster};
+use testkit::project;
 
 /// The objects of one cluster at one time.
 struct Scene {
@@ -34,12 +35,14 @@ impl std::fmt::Debug for Scene {
 
 static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| of_pages().into_iter().chain(of_cases()).collect());
 
-/// The examples of the pages over their cluster: every `yaml` fence. tests/it/pages.rs checks what they say.
+/// The examples of the causes over their cluster: every `yaml` fence. tests/it/pages.rs checks what they say.
 fn of_pages() -> Vec<Scene> {
     let now = "2026-01-15T12:00:00Z".parse().expect("a time");
     let mut scenes = Vec::new();
-    for (cause, page) in rules::ALL.iter().map(|r| (r.cause, r.page)) {
-        let fences = page.split("\n```yaml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
+    for cause in rules::ALL.iter().map(|rule| rule.cause) {
+        let path = project().join(format!("tests/causes/{cause}.md"));
+        let text = std::fs::read_to_string(&path).expect("the examples of a cause");
+        let fences = text.split("\n```yaml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
         for (number, fence) in fences.enumerate() {
             let objects = over_cluster(fence);
             scenes.push(Scene { name: format!("{cause} example {}", number + 1), now, objects });

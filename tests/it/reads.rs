@@ -13,9 +13,9 @@ use nodewhy::ingest::dump::{self, Summary, load_from};
 use std::collections::{BTreeMap, BTreeSet};
 use testkit::objects::{case_folders, examples, over_cluster};
 
-/// Every page's examples and every case, each with its time.
+/// Every cause's examples and every case, each with its time.
 fn clusters() -> impl Iterator<Item = (ClusterState, DateTime<Utc>)> {
-    let of_pages = rules::ALL.iter().flat_map(|rule| examples(rule.page)).map(|example| {
+    let of_pages = rules::ALL.iter().flat_map(|rule| examples(rule.cause)).map(|example| {
         let mut state = ClusterState::default();
         for object in over_cluster(&example.objects) {
             load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());

@@ -1,5 +1,5 @@
 //! `cargo xtask new-cause` on a copy of the tree. What it writes is an honest beginning: a rule that compiles and says
-//! nothing, and a page that fails until it is filled in.
+//! nothing, a page, and examples that fail until they are filled in.
 
 /// The skeleton of a rule, compiled as it is.
 #[path = "../../crates/xtask/skeleton/src/rules/category/new_cause.rs"]
@@ -44,7 +44,7 @@ fn copy(from: &Path, to: &Path) {
 /// What `new-cause` reads and writes.
 fn tree() -> TempDir {
     let (tree, root) = (TempDir::new().expect("a folder"), Path::new(env!("CARGO_MANIFEST_DIR")));
-    for path in ["crates/engine/src", "docs/causes"] {
+    for path in ["crates/engine/src", "docs/causes", "tests/causes"] {
         copy(&root.join(path), &tree.path().join(path));
     }
     tree
@@ -73,8 +73,9 @@ fn a_new_cause_has_a_page_a_rule_and_its_lines() {
     let tree = tree();
     let before = contents(tree.path()).len();
     new_cause::write(tree.path(), "KubeletNapsAtNoon", "node").expect("a cause");
-    assert_eq!(contents(tree.path()).len(), before + 2);
+    assert_eq!(contents(tree.path()).len(), before + 3);
     assert!(text(&tree, "docs/causes/KubeletNapsAtNoon.md").starts_with("# KubeletNapsAtNoon\n\n> "));
+    assert!(text(&tree, "tests/causes/KubeletNapsAtNoon.md").starts_with("# Examples of KubeletNapsAtNoon\n\n## "));
     let rule = text(&tree, "crates/engine/src/rules/node/kubelet_naps_at_noon.rs");
     assert!(
         rule.contains(r#"cause: "KubeletNapsAtNoon""#)
@@ -139,10 +140,10 @@ fn a_rule_that_is_not_filled_in_says_nothing() {
     assert!(cases.iter().all(|case| matches!((skeleton::RULE.check)(case), Opinion::Silent)));
 }
 
-/// `tests/it/pages.rs` names the page, the line, the example's title and what is not found: that is what to fill in.
+/// `tests/it/pages.rs` names the file, the line, the example's title and what is not found: that is what to fill in.
 #[test]
-fn a_page_that_is_not_filled_in_fails() {
-    let examples = objects::examples(skeleton::RULE.page);
+fn examples_that_are_not_filled_in_fail() {
+    let examples = objects::examples_in(include_str!("../../crates/xtask/skeleton/examples/NewCause.md"));
     let names_it = |example: &&objects::Example| {
         example.expect.iter().any(|e| e.get("cause").is_some_and(|c| c == skeleton::RULE.cause))
     };

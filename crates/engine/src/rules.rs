@@ -1,7 +1,7 @@
 //! The causes. One file each: plain data and one function.
 //!
-//! To add one, write `rules/CATEGORY/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also
-//! the rule's test.
+//! To add one, write `rules/CATEGORY/NAME.rs`, the page `docs/causes/Name.md` and the examples `tests/causes/Name.md`,
+//! and add a line to [`ALL`]. `cargo xtask new-cause` does it.
 
 pub mod access;
 pub mod contrast;
@@ -322,6 +322,6 @@ pub fn index() -> String {
     let row = |rule: &&Rule| {
         format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page))
     };
-    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test it pages`. Each page is also the test of its rule; the examples start from the\nhealthy cluster in [cluster.yaml](cluster.yaml). Where nothing fits, nodewhy says [Unknown](Unknown.md);\n[not-visible.md](not-visible.md) lists known causes that no rule can see.\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test it pages`. If nothing fits, nodewhy says [Unknown](Unknown.md).\n[not-visible.md](not-visible.md) lists known causes that no rule can see.\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
     ALL.iter().map(row).fold(head.to_owned(), |all, row| all + &row)
 }

@@ -1,4 +1,4 @@
-//! The commands that verdicts give, over every page's examples and every case.
+//! The commands that verdicts give, over every cause's examples and every case.
 
 use crate::objects::{case_folders, examples, over_cluster};
 use chrono::{DateTime, Utc};
@@ -9,11 +9,11 @@ use engine::diagnose::diagnose;
 use engine::rules;
 use nodewhy::ingest::dump::{self, Summary, load_from};
 
-/// Every page's examples and every case, each with its time.
+/// Every cause's examples and every case, each with its time.
 fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
-    let pages = rules::ALL.iter().map(|r| (r.cause, r.page)).chain([(rules::unknown::CAUSE, rules::unknown::PAGE)]);
+    let causes = rules::ALL.iter().map(|r| r.cause).chain([rules::unknown::CAUSE]);
     let of_pages =
-        pages.flat_map(|(cause, page)| examples(page).into_iter().map(move |e| (cause, e))).map(|(cause, example)| {
+        causes.flat_map(|cause| examples(cause).into_iter().map(move |e| (cause, e))).map(|(cause, example)| {
             let mut state = ClusterState::default();
             for object in over_cluster(&example.objects) {
                 load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// The healthy cluster that every example of a page starts from.
-pub const CLUSTER: &str = include_str!("../../../docs/causes/cluster.yaml");
+pub const CLUSTER: &str = include_str!("../../../tests/causes/cluster.yaml");
 
 /// The documents of a YAML text, and the items of its lists; empty ones are none.
 pub fn documents(text: &str) -> Vec<Value> {
@@ -92,7 +92,7 @@ pub fn case_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// One example of a page: objects over the healthy cluster, and what must be found.
+/// One example of a cause: objects over the healthy cluster, and what must be found.
 pub struct Example {
     pub title: String,
     pub line: usize,
@@ -117,11 +117,18 @@ fn logged(text: &str) -> String {
     })
 }
 
-/// Pairs of fences: `yaml`, then `yaml expect`; between them may stand a `log`. The title is the last heading above.
-pub fn examples(page: &str) -> Vec<Example> {
+/// The examples of a cause: `tests/causes/NAME.md`.
+pub fn examples(cause: &str) -> Vec<Example> {
+    let path = crate::project().join(format!("tests/causes/{cause}.md"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    examples_in(&text)
+}
+
+/// Pairs of fences: `yaml`, then `yaml expect`; between them may be a `log`. The title is the last heading above.
+pub fn examples_in(text: &str) -> Vec<Example> {
     let mut examples = Vec::new();
     let (mut title, mut objects, mut line) = (String::new(), None, 0);
-    let mut lines = page.lines().enumerate();
+    let mut lines = text.lines().enumerate();
     while let Some((number, text)) = lines.next() {
         if let Some(heading) = text.strip_prefix('#') {
             heading.trim_start_matches('#').trim().clone_into(&mut title);

@@ -16,7 +16,7 @@ e2e builds the real programs, such as kube-apiserver and Karpenter, and runs the
 of a test's name, such as cluster::remediation.
 programs builds these programs, and runs no test.
 tidy checks texts and files: links, the site, the walls between crates, and what is generated.
-new-cause writes the skeletons of a cause's page and rule, and lists the rule among its category and in rules::ALL.
+new-cause writes the skeletons of a cause's page, examples and rule, and lists the rule among its category and in rules::ALL.
 NAME is CamelCase, such as KubeletStopped; CATEGORY is a folder of crates/engine/src/rules.
 site writes what mdbook makes the site of into target/site.
 tables makes the tables of crates/engine/src/upstream anew from the Go modules that they are pinned to.";

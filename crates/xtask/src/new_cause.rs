@@ -1,4 +1,5 @@
-//! `cargo xtask new-cause`: the page and the rule of a cause, to be filled in, and the lines that make it one.
+//! `cargo xtask new-cause`: the page, the examples and the rule of a cause, to be filled in, and the lines that make it
+//! one.
 //!
 //! The skeletons in `skeleton/` lie to each other as page and rule lie in `crates/engine`, so the rule compiles where
 //! it is, and `tests/tidy/new_cause.rs` asks it.
@@ -8,9 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const PAGE: &str = include_str!("../skeleton/pages/NewCause.md");
+const EXAMPLES: &str = include_str!("../skeleton/examples/NewCause.md");
 const RULE: &str = include_str!("../skeleton/src/rules/category/new_cause.rs");
 
 const PAGES: &str = "docs/causes";
+const OF_CAUSES: &str = "tests/causes";
 const RULES: &str = "crates/engine/src/rules";
 
 /// A Kubernetes label holds the name. Source: kubernetes v1.36.3 staging/src/k8s.io/apimachinery
@@ -21,14 +24,15 @@ const LONGEST: usize = 63;
 #[derive(Debug)]
 pub struct NewCause {
     page: String,
+    examples: String,
     rule: String,
     category: String,
 }
 
 impl fmt::Display for NewCause {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Self { page, rule, category } = self;
-        writeln!(f, "wrote   {page}\nwrote   {rule}\nchanged {RULES}/{category}.rs\nchanged {RULES}.rs")?;
+        let Self { page, examples, rule, category } = self;
+        writeln!(f, "wrote   {page}\nwrote   {examples}\nwrote   {rule}\nchanged {RULES}/{category}.rs\nchanged {RULES}.rs")?;
         writeln!(
             f,
             "\nThe rule stands last of its category in rules::ALL: move it up to where it is specific before general."
@@ -56,11 +60,13 @@ pub fn write(root: &Path, name: &str, category: &str) -> Result<NewCause, String
     let fill_in = |skeleton: &str| skeleton.replace("NewCause", name);
     let cause = NewCause {
         page: format!("{PAGES}/{name}.md"),
+        examples: format!("{OF_CAUSES}/{name}.md"),
         rule: format!("{RULES}/{category}/{module}.rs"),
         category: category.to_owned(),
     };
     let files = [
         (&cause.page, fill_in(PAGE)),
+        (&cause.examples, fill_in(EXAMPLES)),
         (&cause.rule, fill_in(RULE)),
         (&format!("{RULES}/{category}.rs"), modules),
         (&format!("{RULES}.rs"), list),

@@ -49,8 +49,7 @@ fn rule(cause: &str) -> Value {
         let uri = lint::page::documentation(cause);
         return json!({"id": cause, "shortDescription": text, "fullDescription": text, "help": help, "helpUri": uri});
     };
-    // Behind the examples a page is the test of its cause.
-    let page = rule.page.split("\n## Example").next().unwrap_or_default().trim_end();
+    let page = rule.page.trim_end();
     let summary = json!({"text": rule.summary});
     json!({
         "id": cause,
