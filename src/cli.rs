@@ -46,34 +46,34 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find stuck machines and name the root cause, from a dump (-f) or a live cluster
+    /// Find stuck nodes and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = diagnose::EXIT_CODES)]
     Diagnose(diagnose::Diagnose),
-    /// Show what the operator wrote of machines that were stuck, also of those that are gone
+    /// Show what the operator wrote about nodes that were stuck, including nodes that are gone
     History(history::HistoryArgs),
-    /// Find in EC2NodeClasses, NodePools, user data and aws-auth what would keep machines from joining, before any is
-    /// launched
+    /// Find mistakes in EC2NodeClasses, NodePools, user data and aws-auth that would keep nodes from joining, before
+    /// Karpenter launches one
     #[command(after_help = lint::EXIT_CODES)]
     Lint(lint::Lint),
-    /// Show what the machines of a node class will really run: user data, Karpenter's part and the image's, merged
+    /// Show what nodes of a node class will run: user data, Karpenter's part and the image's part, merged
     #[command(after_help = userdata::EXIT_CODES)]
     Userdata(userdata::UserDataArgs),
-    /// Print what `diagnose -f` reads of a cluster, secrets masked
+    /// Print everything that `diagnose -f` needs from a cluster, with secrets masked
     Collect(collect::Collect),
-    /// Watch the cluster and write a NodeDiagnosis for each stuck machine
+    /// Watch the cluster and write a NodeDiagnosis for each stuck node (the operator)
     Run(Box<run::Run>),
     /// Print the CustomResourceDefinition
     Crd,
-    /// Print the page of a cause or of a finding of lint, or the list of all causes
+    /// Print the page of a cause or lint finding, or list all causes
     Explain(explain::Explain),
-    /// Offer the commands that only read to an agent, by the Model Context Protocol over standard input and output
+    /// Serve the read-only commands to an AI agent: a Model Context Protocol server on standard input and output
     Mcp(mcp::McpFlags),
-    /// Print the script that completes commands and flags in a shell
+    /// Print the completion script for a shell
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Completion),
-    /// Print the man page of nodewhy, or write one for each command
+    /// Print the man page, or write one man page per command
     Man(man::Pages),
-    /// Print what a bug report needs: version, target, API
+    /// Print the version, the target and the API version, for bug reports
     Version(version::VersionFlags),
 }
 

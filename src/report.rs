@@ -29,13 +29,13 @@ pub enum Format {
     /// For people: each cause once.
     #[default]
     Text,
-    /// One line a machine.
+    /// One line per node.
     Wide,
     /// A NodeDiagnosisList.
     Json,
-    /// The same as YAML.
+    /// A NodeDiagnosisList as YAML.
     Yaml,
-    /// A page for a browser, which needs nothing but itself.
+    /// One self-contained page for a browser.
     Html,
 }
 

@@ -19,7 +19,7 @@ pub struct Collect {
     cluster: LiveFlags,
     #[command(flatten)]
     aws: AwsFlags,
-    /// Also what the pods log that open verdicts point to, as far as nodewhy knows what it means, secrets masked
+    /// Include the log lines that nodewhy understands, from the pods that open verdicts point to, with secrets masked
     #[arg(long)]
     logs: bool,
     #[command(flatten)]

@@ -26,44 +26,44 @@ pub const EXIT_CODES: &str = "Exit codes: 0 judged; 1 something is stuck (with -
 
 #[derive(Debug, Args)]
 pub struct Diagnose {
-    /// Only this NodeClaim, Node, instance id, providerID, NodePool or node class, in full
+    /// Show only this NodeClaim, Node, instance id, providerID, NodePool or node class, with all details
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// What `kubectl get … -o yaml` (or json) printed: a file, a directory, or - for standard input; may be given
-    /// several times. Needs no cluster
+    /// Read objects from this file, this directory or - (standard input), as `kubectl get … -o yaml` (or json) prints
+    /// them. Repeatable. Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
-    /// What machines and components logged: a file, a directory, a .tar or .tar.gz such as the EKS log collector and
-    /// Bottlerocket's logdog write, or - for standard input; may be given several times, with -f or without a cluster
+    /// Read logs of nodes and components from this file, directory, .tar, .tar.gz (EKS log collector, Bottlerocket
+    /// logdog) or - (standard input). Repeatable. Works with -f, or alone
     #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context"])]
     logs: Vec<PathBuf>,
-    /// Leave out the logs of the pods that a verdict points to: of a live cluster their last lines are read, where you
-    /// have the right to
+    /// Do not read pod logs. By default nodewhy reads the last lines of the pods that a verdict points to, if you have
+    /// the right to
     #[arg(long, conflicts_with_all = ["files", "logs"])]
     no_logs: bool,
     #[command(flatten)]
     pub(super) cluster: LiveFlags,
-    /// Several clusters as one answer, read side by side: these contexts of the kubeconfig. One that cannot be read is
-    /// named with the reason, and the others are judged
+    /// Read these contexts of the kubeconfig in parallel and print one answer. If one cannot be read, the answer names it
+    /// and the reason, and covers the others
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["context", "files", "logs", "watch"])]
     contexts: Vec<String>,
-    /// The same of all contexts of the kubeconfig; those that differ in nothing but the namespace are one
+    /// Like --contexts, for every context. Contexts that differ only in namespace are read once
     #[arg(long, conflicts_with_all = ["contexts", "context", "files", "logs", "watch"])]
     all_contexts: bool,
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: Format,
-    /// Also show evidence, exclusions and open questions, as for a single name
+    /// Also show evidence, ruled-out causes and open questions (implied by NAME)
     #[arg(long)]
     details: bool,
-    /// The time to judge at, for example 2026-01-31T12:00:00Z [default: now for a cluster; for a dump the time that
-    /// `collect` wrote into it, else as near as its kubelets' reports and its file tell]
+    /// Judge as of this time, for example 2026-01-31T12:00:00Z [default: now. For a dump: the time that `collect` wrote
+    /// into it, or an estimate from its kubelets' reports and the file's date]
     #[arg(long)]
     now: Option<DateTime<Utc>>,
-    /// Exit with 1 if something is stuck and the verdict is at least this sure
+    /// Exit with 1 if a node is stuck and its verdict has at least this confidence
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
-    /// Look again at this interval [default: 30s], and answer anew when a verdict has changed: JSON as one line each,
-    /// YAML as a document each. Ends with Ctrl-C; with --fail-on, also at the first verdict that is so sure
+    /// Look again at this interval [default: 30s] and print the answer again when a verdict changes. JSON is one line per
+    /// answer, YAML one document. Ctrl-C ends it. With --fail-on, the first such verdict ends it too
     #[arg(short, long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = seconds)]
     watch: Option<u32>,
     #[arg(long, value_enum, default_value_t)]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The cause, for example NodeRoleNotMapped, or another finding of lint, for example OptionWithEquals
+    /// The name of a cause, for example NodeRoleNotMapped, or of a lint finding, for example OptionWithEquals
     cause: Option<String>,
 }
 

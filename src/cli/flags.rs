@@ -13,28 +13,28 @@ use http::Uri;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct ThresholdFlags {
-    /// Created, but no instance
+    /// The NodeClaim exists, but no EC2 instance
     #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     launch: u32,
-    /// Launched, but no Node; twice that on Windows
+    /// The instance is launched, but there is no Node (doubled for Windows)
     #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     join: u32,
-    /// Node there, but not registered by Karpenter
+    /// The Node exists, but Karpenter has not registered it
     #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     register: u32,
-    /// Registered, but not initialized
+    /// Karpenter has registered the Node, but not initialized it
     #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     initialize: u32,
-    /// The same where device plugins or drivers are awaited
+    /// Like --initialize-threshold, for Nodes that wait for device plugins or drivers
     #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     devices: u32,
-    /// Ready before, not Ready or of no use now; twice that for pressure and missing addresses
+    /// The Node was Ready, and is now NotReady or unusable (doubled for pressure and missing pod IPs)
     #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     ready: u32,
-    /// Deleted, and no step further since
+    /// The NodeClaim or Node is being deleted, without progress for this long
     #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     terminate: u32,
-    /// The least wait at any stage, enough where the cause is proven
+    /// Minimum wait at every stage. It is enough if the cause is proven
     #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     proven: u32,
 }
@@ -70,10 +70,10 @@ pub struct LiveFlags {
 #[command(next_help_heading = "AWS")]
 #[group(id = "aws")]
 pub struct AwsFlags {
-    /// Ask AWS, read-only, what objects leave open (docs/aws.md has the IAM policy)
+    /// Ask AWS what the cluster's objects do not show. All calls are read-only (docs/aws.md has the IAM policy)
     #[arg(long = "aws", env = "NODEWHY_AWS")]
     ask: bool,
-    /// Region of the cluster [default: that of its Nodes, else $AWS_REGION, $AWS_DEFAULT_REGION]
+    /// Region of the cluster [default: the region of its Nodes, then $AWS_REGION, $AWS_DEFAULT_REGION]
     #[arg(long = "aws-region", value_name = "REGION", requires = "ask")]
     region: Option<String>,
     /// Send all AWS requests to this address instead
@@ -100,9 +100,9 @@ impl AwsFlags {
 /// Whether taints are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeFlag {
-    /// Nothing is removed, and nothing is said of it
+    /// Remove no taint, and report nothing about it
     Off,
-    /// All is done and said, but the API server is told to store nothing
+    /// Check all guards and send the patch with dryRun=All. Nothing changes
     DryRun,
     On,
 }
@@ -121,10 +121,11 @@ impl From<ModeFlag> for Mode {
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Remediation")]
 pub struct RemediationFlags {
-    /// Remove the uninitialized taint from Nodes that the cloud controller has initialized
+    /// Remove the cloud-provider taint from Nodes that the cloud controller has already initialized
     #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t = ModeFlag::Off, value_name = "MODE")]
     stale: ModeFlag,
-    /// Remove it from Nodes that the cloud controller has never initialized, where Karpenter has registered them
+    /// Remove the cloud-provider taint from Nodes that the cloud controller never initialized, if Karpenter has registered
+    /// them
     #[arg(
         long = "remove-uninitialized-taints",
         env = "NODEWHY_REMOVE_UNINITIALIZED_TAINTS",
@@ -133,10 +134,10 @@ pub struct RemediationFlags {
         value_name = "MODE"
     )]
     uninitialized: ModeFlag,
-    /// How long a verdict stands before it is acted on
+    /// How long a verdict must hold before nodewhy removes the taint
     #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     wait: u32,
-    /// The same where the cloud controller has never initialized the Node: it may still
+    /// Like --remediation-wait, for Nodes that the cloud controller never initialized, because it may still come
     #[arg(
         long = "remediation-wait-uninitialized",
         env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",
@@ -145,10 +146,10 @@ pub struct RemediationFlags {
         value_parser = seconds
     )]
     wait_uninitialized: u32,
-    /// The time for which removals are counted
+    /// The time span for --remediation-budget and --remediation-share
     #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     window: u32,
-    /// Removals in that time at most
+    /// Maximum taint removals per --remediation-window
     #[arg(
         long = "remediation-budget",
         env = "NODEWHY_REMEDIATION_BUDGET",
@@ -156,10 +157,10 @@ pub struct RemediationFlags {
         default_value_t = 5
     )]
     budget: u16,
-    /// Removals in that time at most, as a share of all Nodes; at least one
+    /// Maximum taint removals per --remediation-window, as a share of all Nodes (at least one)
     #[arg(long = "remediation-share", env = "NODEWHY_REMEDIATION_SHARE", value_name = "PERCENT", default_value_t = 5)]
     share: u8,
-    /// Nothing is removed while more Nodes than this carry the taint
+    /// Remove nothing while more Nodes than this have the taint
     #[arg(long = "remediation-many", env = "NODEWHY_REMEDIATION_MANY", value_name = "NODES", default_value_t = 5)]
     many: u16,
 }

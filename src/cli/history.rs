@@ -15,9 +15,10 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Only this NodeClaim, Node, NodePool or node class, in full
+    /// Show only this NodeClaim, Node, NodePool or node class, with all details
     name: Option<String>,
-    /// What `kubectl get nodediagnoses -o yaml` (or json) printed: a file, or - for standard input. Needs no cluster
+    /// Read NodeDiagnoses from this file or - (standard input), as `kubectl get nodediagnoses -o yaml` (or json) prints
+    /// them. Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -28,7 +29,7 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Output {
-    /// One line a machine, the newest first
+    /// One line per node, newest first
     #[default]
     Text,
     Json,

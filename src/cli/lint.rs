@@ -18,23 +18,23 @@ pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (se
 
 #[derive(Debug, Args)]
 pub struct Lint {
-    /// Kubernetes manifests or user data: files, directories (every .yaml, .yml and .json below them), or - for
+    /// Check these Kubernetes manifests or user data files. Of a directory: every .yaml, .yml and .json file below it. - is
     /// standard input
     #[arg(value_name = "FILE", required_unless_present = "files")]
     more: Vec<PathBuf>,
-    /// The same; may be given several times
+    /// Check this file, directory or - (standard input), like FILE. Repeatable
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The AMI family of files that are themselves user data [default: judged by how they begin]
+    /// The AMI family for files that are plain user data [default: detected from how the file begins]
     #[arg(long, value_parser = family)]
     ami_family: Option<Family>,
-    /// The version of Kubernetes that the cluster has or will have, such as 1.33 [default: that of the images, where
-    /// they name it]
+    /// The Kubernetes version of the cluster, now or after an upgrade, such as 1.33 [default: the version in the names of
+    /// the images]
     #[arg(long, value_parser = minor)]
     kubernetes: Option<u32>,
     #[arg(short, long, value_enum, default_value_t)]
     output: report::lint::LintFormat,
-    /// Exit with 1 where a finding is at least this sure
+    /// Exit with 1 if a finding has at least this confidence
     #[arg(long, value_enum, default_value = "likely")]
     fail_on: FailOn,
     #[arg(long, value_enum, default_value_t)]

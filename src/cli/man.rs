@@ -9,7 +9,7 @@ use std::{fs, io};
 
 #[derive(Debug, Args)]
 pub struct Pages {
-    /// Write the pages of all commands into this folder instead
+    /// Write one page per command into this directory instead
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -18,10 +18,10 @@ use tools::Tools;
 /// What is decided where the server is started, and by no agent.
 #[derive(Debug, Clone, clap::Args)]
 pub struct McpFlags {
-    /// Kubeconfig file of the clusters that the tools read [default: $KUBECONFIG, ~/.kube/config]
+    /// Kubeconfig file for the clusters that the tools may read [default: $KUBECONFIG, ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Maximum time for one call of a tool
+    /// Maximum time for one tool call
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     call_timeout: u32,
 }

@@ -17,34 +17,34 @@ use std::process::ExitCode;
 pub struct Run {
     #[command(flatten)]
     cluster: ClusterFlags,
-    /// Address of /metrics, /livez and /readyz
+    /// Address for /metrics, /livez and /readyz
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8080")]
     listen: SocketAddr,
-    /// Serve the page of `diagnose -o html`, kept up to date, without a login [ADDRESS, where left out: 127.0.0.1:8081]
+    /// Serve the page of `diagnose -o html`, always up to date, without a login [default ADDRESS: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8081")]
     page: Option<SocketAddr>,
-    /// Log lines for people or for machines
+    /// Format of log lines
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    /// How long a diagnosis is kept after it has ended
+    /// How long to keep a NodeDiagnosis after it has ended
     #[arg(long, env = "NODEWHY_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = seconds)]
     retention: u32,
-    /// Diagnoses that ended, kept for each cause, NodePool and node class; `recurrences` counts the rest
+    /// How many ended NodeDiagnoses to keep per cause, NodePool and node class (`recurrences` counts the rest)
     #[arg(long, env = "NODEWHY_HISTORY_LIMIT", value_name = "COUNT", default_value_t = 10)]
     history_limit: usize,
-    /// Write only while holding the Lease, for more than one replica
+    /// Write only while this replica holds the Lease. Needed for more than one replica
     #[arg(long, env = "NODEWHY_LEADER_ELECT")]
     leader_elect: bool,
-    /// Namespace of the Lease [default: the pod's, or the kubeconfig's]
+    /// Namespace of the Lease [default: the namespace of the pod or of the kubeconfig's context]
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
     lease_namespace: Option<String>,
-    /// What this replica calls itself in the Lease and in Events; different for each [default: host name and process]
+    /// Name of this replica in the Lease and in Events. Each replica needs its own [default: host name and process id]
     #[arg(long, env = "POD_NAME", value_name = "NAME")]
     identity: Option<String>,
-    /// Read the logs of the pods that an open verdict points to, in these namespaces
+    /// Read the logs of pods in these namespaces, if an open verdict points to them
     #[arg(long, env = "NODEWHY_POD_LOGS", value_name = "NAMESPACE", value_delimiter = ',')]
     pod_logs: Vec<String>,
-    /// Say each verdict in a condition of its Node too, `NodewhyDiagnosed`, for those who act on conditions
+    /// Write each verdict to its Node too, as the condition NodewhyDiagnosed, for tools that act on conditions
     #[arg(long, env = "NODEWHY_NODE_CONDITION", value_enum, default_value_t = NodeConditionMode::Off, value_name = "MODE")]
     node_condition: NodeConditionMode,
     // Their headings would go on over what follows.

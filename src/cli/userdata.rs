@@ -21,29 +21,29 @@ pub const EXIT_CODES: &str = "Exit codes: 0 read; 1 something is lost or stops t
 
 #[derive(Debug, Args)]
 pub struct UserDataArgs {
-    /// One node class only; with neither a name nor a file, all node classes of the cluster
+    /// Show only this node class [default: every node class of the cluster]
     name: Option<String>,
-    /// EC2NodeClasses with or without NodePools, as for `diagnose`; with --ami-family bare user data; may be repeated.
-    /// Needs no cluster
+    /// Read EC2NodeClasses, with or without NodePools, from this file, directory or - (standard input). With --ami-family,
+    /// read plain user data. Repeatable. Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
-    /// Take the files for bare user data of this amiFamily: AL2, AL2023, Bottlerocket, Windows2022, Custom
+    /// Treat the files as plain user data of this AMI family: AL2, AL2023, Bottlerocket, Windows2022 or Custom
     #[arg(long, value_name = "FAMILY", requires = "files", conflicts_with = "name")]
     ami_family: Option<String>,
-    /// The machines of this NodePool only
+    /// Show only nodes of this NodePool
     #[arg(long, value_name = "NAME")]
     nodepool: Option<String>,
-    /// Karpenter's version [default: that of its Deployment]
+    /// Version of Karpenter [default: the version of its Deployment]
     #[arg(long, value_name = "VERSION")]
     karpenter: Option<String>,
-    /// The kubelet's version, for example 1.34 [default: that in the names of the images]
+    /// Version of the kubelet, for example 1.34 [default: the version in the names of the images]
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
     #[command(flatten)]
     cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: UserDataFormat,
-    /// Exit with 1 where user data keeps the machine from joining (stop), or also where something of it is lost (lost)
+    /// Exit with 1 if user data keeps the node from joining (stop), or if a part of it has no effect (lost; includes stop)
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
     #[arg(long, value_enum, default_value_t)]
@@ -52,7 +52,7 @@ pub struct UserDataArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum UserDataFormat {
-    /// Tables, and defects with carets
+    /// Tables, and mistakes with carets
     #[default]
     Text,
     /// An EffectiveUserDataList

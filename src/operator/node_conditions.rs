@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 /// Whether Nodes carry their verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum NodeConditionMode {
-    /// None is written, and none is taken away.
+    /// Write no condition, and leave existing ones.
     Off,
     On,
-    /// Those that are there are taken away.
+    /// Remove the conditions that nodewhy wrote earlier.
     Clear,
 }
 

@@ -16,16 +16,16 @@ use std::fmt::Write;
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum LintFormat {
-    /// For people, as a compiler prints it.
+    /// For people, like a compiler's messages.
     #[default]
     Text,
     /// A LintFindingList.
     Json,
-    /// Annotations of a GitHub workflow.
+    /// Annotations for a GitHub workflow.
     Github,
     /// SARIF 2.1.0, for code scanning.
     Sarif,
-    /// JUnit XML: each finding is a test that failed.
+    /// JUnit XML: each finding is a failed test.
     Junit,
 }
 

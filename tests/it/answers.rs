@@ -9,13 +9,14 @@ use engine::diagnose::survey::Survey;
 use engine::objects::input::{Object, Reading, TypeMeta};
 use engine::objects::{ApiServerFacts, MachineLog};
 use nodewhy::ingest::logs::{self, Bounds};
-use nodewhy::ingest::{collect, dump};
+use nodewhy::ingest::collect;
 use nodewhy::report::{self, Background, Format, Style};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
+use testkit::corpus::{case_folders, load_case};
 use testkit::objects::{examples, over_cluster};
 
 const LAUNCHED: &str = "2026-01-15T11:50:05Z";
@@ -352,13 +353,11 @@ fn lint_says_how_much_it_checked() {
 
 /// Every case, judged as its expectation says, with its logs.
 fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let folders = std::fs::read_dir(folder).expect("the cases").map(|entry| entry.expect("an entry").path());
-    folders.filter(|path| path.is_dir()).map(|path| {
+    case_folders().into_iter().map(|path| {
         let expect: Value =
             serde_json::from_reader(File::open(path.join("expect.json")).expect("a file")).expect("JSON");
         let mut state = ClusterState::default();
-        dump::load(&[path.join("cluster.yaml")], &mut state);
+        load_case(&path, &mut state);
         let given = ["logs", "logs.tar.gz"].map(|name| path.join(name)).into_iter().filter(|path| path.exists());
         for journey in logs::load(&given.collect::<Vec<_>>(), &state, Bounds::default()).journeys {
             state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);

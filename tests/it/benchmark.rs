@@ -7,7 +7,7 @@ use benchmark::report::{self, Participant};
 use benchmark::score::{Score, Worth, score};
 use std::fs;
 use std::path::Path;
-use testkit::objects::case_folders;
+use testkit::corpus::case_folders;
 use testkit::project;
 
 fn cases() -> Vec<Case> {

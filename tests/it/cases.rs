@@ -18,7 +18,8 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use testkit::objects::{Objects, case_folders};
+use testkit::corpus::{case_folders, load_case};
+use testkit::objects::Objects;
 
 #[derive(Deserialize)]
 struct Expect {
@@ -154,7 +155,7 @@ fn what_is_collected_of_a_real_case_gives_the_same_verdict_to_the_byte() {
     for folder in case_folders() {
         let (mut objects, mut live) = (Objects::default(), ClusterState::default());
         for sink in [&mut objects as &mut dyn Sink, &mut live] {
-            dump::load(&[folder.join("cluster.yaml")], sink);
+            load_case(&folder, sink);
         }
         let (mut offline, mut summary) = (ClusterState::default(), Summary::default());
         let dump =
@@ -288,7 +289,7 @@ fn the_true_cause_is_suspected_without_the_count_of_its_own_case() {
             continue;
         }
         let mut state = ClusterState::default();
-        dump::load(&[folder.join("cluster.yaml")], &mut state);
+        load_case(&folder, &mut state);
         read_logs(&folder, &mut state);
         let thresholds = Thresholds::default();
         let judged = diagnose(&state, expect.now, &thresholds);
@@ -325,7 +326,7 @@ fn what_rules_find_would_be_suspected_without_them() {
     for folder in case_folders() {
         // Without its logs: what only a log tells, no candidate knows.
         let (expect, mut state) = (expectation(&folder), ClusterState::default());
-        dump::load(&[folder.join("cluster.yaml")], &mut state);
+        load_case(&folder, &mut state);
         let judged = diagnose(&state, expect.now, &thresholds);
         let sick = judged.iter().find(|d| names(d).iter().any(|name| expect.sick.contains(name)));
         let Some((diagnosis, status)) = sick.and_then(|d| Some((d, d.status.as_ref()?))) else { continue };

@@ -6,10 +6,11 @@ use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::rules;
 use engine::suspects;
-use nodewhy::ingest::dump::{self, Summary, load_from};
+use nodewhy::ingest::dump::{Summary, load_from};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use testkit::objects::{case_folders, examples, over_cluster};
+use testkit::corpus::{case_folders, load_case};
+use testkit::objects::{examples, over_cluster};
 
 /// What lies with the one machine: it is replaced, or its own taints, deletion or hardware are what is to be changed.
 const OF_THE_MACHINE: &[&str] = &[
@@ -91,7 +92,7 @@ fn what_is_certain_names_what_to_change() {
         let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
         let expect: serde_json::Value = serde_json::from_str(&expect).expect("JSON");
         let mut state = ClusterState::default();
-        dump::load(&[folder.join("cluster.yaml")], &mut state);
+        load_case(&folder, &mut state);
         let now = expect["now"].as_str().expect("a time").parse().expect("a time");
         judge(&folder.display().to_string(), &state, now);
     }

@@ -20,7 +20,8 @@ use readers::source_text;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use testkit::objects::{CLUSTER, case_folders, documents, examples_in};
+use testkit::corpus::{case_folders, case_objects};
+use testkit::objects::{CLUSTER, documents, examples_in};
 
 /// Seeds of every run.
 const SEEDS: u64 = 3;
@@ -58,11 +59,10 @@ fn read_corpus() -> BTreeMap<Input, Vec<Value>> {
         .filter(|page| page.path().extension().is_some_and(|e| e == "md"))
         .map(|page| std::fs::read_to_string(page.path()));
     let of_pages = pages.flat_map(|page| examples_in(&page.expect("a page"))).map(|example| example.objects);
-    let of_cases =
-        case_folders().into_iter().map(|folder| std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
+    let of_cases = case_folders().into_iter().flat_map(|folder| case_objects(&folder));
     let mut corpus: BTreeMap<Input, Vec<Value>> = BTreeMap::new();
-    let texts: Vec<String> = [CLUSTER.to_owned()].into_iter().chain(of_pages).chain(of_cases).collect();
-    for object in texts.iter().flat_map(|text| documents(text)) {
+    let texts: Vec<String> = [CLUSTER.to_owned()].into_iter().chain(of_pages).collect();
+    for object in texts.iter().flat_map(|text| documents(text)).chain(of_cases) {
         let items = object["items"].as_array().cloned().unwrap_or_else(|| vec![object]);
         for item in items {
             // What a machine logged is no object of anybody else's.

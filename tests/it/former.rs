@@ -14,15 +14,14 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use testkit::objects::{case_folders, documents};
+use testkit::corpus::{case_folders, case_objects};
 
 const KARPENTER: &str = "public.ecr.aws/karpenter/controller:v0.31.5";
 const BEFORE_MACHINES: &str = "public.ecr.aws/karpenter/controller:v0.27.6";
 
 fn objects(folder: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case");
     let items = |object: Value| object["items"].as_array().cloned().unwrap_or_else(|| vec![object]);
-    documents(&text).into_iter().flat_map(items).map(of_its_time).collect()
+    case_objects(folder).into_iter().flat_map(items).map(of_its_time).collect()
 }
 
 fn kind(object: &Value) -> &str {

@@ -11,7 +11,8 @@ use engine::rules;
 use nodewhy::ingest::dump::{self, Summary, load_from};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use testkit::objects::{case_folders, examples, over_cluster};
+use testkit::corpus::{case_folders, load_case};
+use testkit::objects::{examples, over_cluster};
 
 fn found_in(file: &str, text: &str) -> Vec<LintFinding> {
     let (mut files, mut summary) = (Files::default(), Summary::default());
@@ -722,8 +723,8 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
         let expect: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).unwrap()).unwrap();
         let (mut state, mut files) = (ClusterState::default(), Files::default());
-        dump::load(&[folder.join("cluster.yaml")], &mut state);
-        dump::load(&[folder.join("cluster.yaml")], &mut files);
+        load_case(&folder, &mut state);
+        load_case(&folder, &mut files);
         let now = serde_json::from_value(expect["now"].clone()).expect("a time");
         let blamed =
             |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");

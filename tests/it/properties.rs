@@ -16,7 +16,8 @@ use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
-use testkit::objects::{case_folders, documents, over_cluster};
+use testkit::corpus::{case_folders, case_objects};
+use testkit::objects::over_cluster;
 use testkit::project;
 
 /// The objects of one cluster at one time.
@@ -53,10 +54,10 @@ fn of_pages() -> Vec<Scene> {
 
 fn of_cases() -> Vec<Scene> {
     let scene = |folder: std::path::PathBuf| {
-        let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of the case");
-        let expect: Value = serde_json::from_str(&read("expect.json")).expect("JSON");
+        let expect = std::fs::read_to_string(folder.join("expect.json")).expect("a file of the case");
+        let expect: Value = serde_json::from_str(&expect).expect("JSON");
         let now = expect["now"].as_str().expect("a time").parse().expect("a time");
-        Scene { name: folder.display().to_string(), now, objects: documents(&read("cluster.yaml")) }
+        Scene { name: folder.display().to_string(), now, objects: case_objects(&folder) }
     };
     case_folders().into_iter().map(scene).collect()
 }

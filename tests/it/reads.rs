@@ -9,9 +9,10 @@ use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::objects::input::Input;
 use engine::rules;
-use nodewhy::ingest::dump::{self, Summary, load_from};
+use nodewhy::ingest::dump::{Summary, load_from};
 use std::collections::{BTreeMap, BTreeSet};
-use testkit::objects::{case_folders, examples, over_cluster};
+use testkit::corpus::{case_folders, load_case};
+use testkit::objects::{examples, over_cluster};
 
 /// Every cause's examples and every case, each with its time.
 fn clusters() -> impl Iterator<Item = (ClusterState, DateTime<Utc>)> {
@@ -26,7 +27,7 @@ fn clusters() -> impl Iterator<Item = (ClusterState, DateTime<Utc>)> {
         let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
         let expect: serde_json::Value = serde_json::from_str(&expect).expect("an expectation");
         let mut state = ClusterState::default();
-        dump::load(&[folder.join("cluster.yaml")], &mut state);
+        load_case(&folder, &mut state);
         (state, expect["now"].as_str().and_then(|now| now.parse().ok()).expect("a time"))
     });
     of_pages.chain(of_cases)

@@ -17,7 +17,8 @@ use readers::source_text::mask;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use testkit::objects::{case_folders, collected, documents, examples, over_cluster};
+use testkit::corpus::{case_folders, case_objects};
+use testkit::objects::{collected, examples, over_cluster};
 
 /// Lines as people write them, each with the value that must not be seen.
 const PLANTED: [(&str, &str); 15] = [
@@ -346,8 +347,7 @@ fn workloads() -> Vec<Value> {
 #[test]
 fn what_is_collected_holds_no_secret_of_any_field_of_any_kind() {
     let of_cases = case_folders().into_iter().map(|folder| {
-        let documents = documents(&std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
-        documents
+        case_objects(&folder)
             .into_iter()
             .flat_map(|d| d["items"].as_array().cloned().unwrap_or_else(|| vec![d]))
             .collect::<Vec<_>>()
@@ -387,7 +387,7 @@ fn masked(value: &Value) -> Value {
 #[test]
 fn what_no_rule_reads_changes_no_verdict_of_what_is_collected() {
     for (n, folder) in case_folders().into_iter().enumerate() {
-        let mut objects = documents(&std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
+        let mut objects = case_objects(&folder);
         for object in &mut objects {
             plant(object, "", PLANTED[n % PLANTED.len()]);
         }

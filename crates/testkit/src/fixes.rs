@@ -1,13 +1,14 @@
 //! The commands that verdicts give, over every cause's examples and every case.
 
-use crate::objects::{case_folders, examples, over_cluster};
+use crate::corpus::{case_folders, load_case};
+use crate::objects::{examples, over_cluster};
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::rules;
-use nodewhy::ingest::dump::{self, Summary, load_from};
+use nodewhy::ingest::dump::{Summary, load_from};
 
 /// Every cause's examples and every case, each with its time.
 fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
@@ -24,7 +25,7 @@ fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
         let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
         let expect: serde_json::Value = serde_json::from_str(&expect).expect("an expectation");
         let mut state = ClusterState::default();
-        dump::load(&[folder.join("cluster.yaml")], &mut state);
+        load_case(&folder, &mut state);
         let name = folder.file_name().unwrap_or_default().display().to_string();
         (name, state, expect["now"].as_str().and_then(|now| now.parse().ok()).expect("a time"))
     });

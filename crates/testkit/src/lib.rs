@@ -9,6 +9,7 @@ pub mod browser;
 pub mod compare;
 pub mod confined;
 pub mod control_plane;
+pub mod corpus;
 pub mod demo;
 pub mod fixes;
 pub mod moto;

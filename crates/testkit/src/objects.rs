@@ -13,14 +13,26 @@ use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// The healthy cluster that every example of a page starts from.
 pub const CLUSTER: &str = include_str!("../../../tests/causes/cluster.yaml");
 
 /// The documents of a YAML text, and the items of its lists; empty ones are none.
 pub fn documents(text: &str) -> Vec<Value> {
-    let all: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|e| panic!("unreadable YAML: {e}\n{text}"));
+    without_lists(documents_of(text))
+}
+
+/// The documents of a YAML text. Empty ones are none.
+pub(crate) fn documents_of(text: &str) -> Vec<Value> {
+    let mut all: Vec<Value> =
+        serde_saphyr::from_multiple(text).unwrap_or_else(|e| panic!("unreadable YAML: {e}\n{text}"));
+    all.retain(|document| !document.is_null());
+    all
+}
+
+/// The items in the place of each list.
+pub(crate) fn without_lists(documents: Vec<Value>) -> Vec<Value> {
     // What a list says of itself is lost without it.
     let is_plain = |list: &serde_json::Map<String, Value>| {
         list.get("metadata").is_none_or(|metadata| metadata["annotations"].is_null())
@@ -34,12 +46,13 @@ pub fn documents(text: &str) -> Vec<Value> {
         }
         document => vec![document],
     };
-    all.into_iter().filter(|d| !d.is_null()).flat_map(items).collect()
+    documents.into_iter().flat_map(items).collect()
 }
 
 /// The healthy cluster with these documents merged over it (RFC 7386) by kind and name; new ones are added.
 pub fn over_cluster(text: &str) -> Vec<Value> {
-    let mut cluster = documents(CLUSTER);
+    static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| documents(CLUSTER));
+    let mut cluster = OBJECTS.clone();
     for patch in documents(text) {
         let same = |o: &&mut Value| o["kind"] == patch["kind"] && o["metadata"]["name"] == patch["metadata"]["name"];
         match cluster.iter_mut().find(same) {
@@ -81,15 +94,6 @@ pub fn collected(objects: &[Value]) -> String {
     }
     assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
     collect::list(&read.0, [], &read.1, chrono::DateTime::UNIX_EPOCH).expect("a list")
-}
-
-/// The folders of the real cases, in order.
-pub fn case_folders() -> Vec<PathBuf> {
-    let cases = crate::project().join("tests/cases");
-    let entries = std::fs::read_dir(cases).expect("the cases").map(|entry| entry.expect("an entry").path());
-    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
-    folders.sort();
-    folders
 }
 
 /// One example of a cause: objects over the healthy cluster, and what must be found.
