@@ -136,32 +136,32 @@ impl Default for Metrics {
         let (time_to_diagnosis, leader, clock) =
             (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default(), Gauge::default());
         let (relists, last_events) = (Family::default(), Family::default());
-        registry.register("diagnosed", "Causes named, each machine once per cause", Family::clone(&diagnosed));
-        registry.register("outcomes", "Diagnosed machines by how they ended", Family::clone(&outcomes));
-        registry.register("writes", "Writes of a NodeDiagnosis by result", Family::clone(&writes));
-        registry.register("queue", "NodeDiagnoses that wait to be written", Gauge::clone(&queue));
+        registry.register("diagnosed", "Verdicts, counted once per stuck node and cause", Family::clone(&diagnosed));
+        registry.register("outcomes", "Ended NodeDiagnoses, by outcome", Family::clone(&outcomes));
+        registry.register("writes", "Writes of NodeDiagnoses, by result", Family::clone(&writes));
+        registry.register("queue", "NodeDiagnoses that are not written yet", Gauge::clone(&queue));
         registry.register(
             "unreadable_objects",
             "Objects of other kinds that could not be read",
             Family::clone(&unreadable),
         );
-        let help = "Time from the begin of a machine's wait to its diagnosis";
+        let help = "Time from the start of a node's wait to its diagnosis";
         registry.register_with_unit("time_to_diagnosis", help, Unit::Seconds, Histogram::clone(&time_to_diagnosis));
-        registry.register("watch_relists", "Full lists of an input after the first", Family::clone(&relists));
-        let help = "When the watch of an input last heard of an object";
+        registry.register("watch_relists", "Full lists of an input, without the first", Family::clone(&relists));
+        let help = "Time of the last object that the watch of an input received";
         registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
-        registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
-        let help = "How far the API server's clock is ahead of this machine's; 0 within 5 seconds";
+        registry.register("leader", "1 if this replica writes, 0 if it is on standby", Gauge::clone(&leader));
+        let help = "How far the API server's clock is ahead of the local clock (0 if within 5 seconds)";
         registry.register_with_unit("clock_skew", help, Unit::Seconds, Gauge::clone(&clock));
         let remediations = Family::default();
         registry.register(
             "remediations",
-            "Cloud-provider taints removed, kept or put back, by reason",
+            "Cloud-provider taints that nodewhy removed or kept, or that were re-added, by reason",
             Family::clone(&remediations),
         );
         let (in_vain, ran_in_vain) = (Family::default(), Family::default());
-        registry.register("launches_in_vain", "Machines deleted without having joined", Family::clone(&in_vain));
-        let help = "For how long their instances ran";
+        registry.register("launches_in_vain", "NodeClaims deleted before their node joined", Family::clone(&in_vain));
+        let help = "Time that instances ran whose node never joined";
         registry.register_with_unit("instances_in_vain", help, Unit::Seconds, Family::clone(&ran_in_vain));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
@@ -365,18 +365,18 @@ impl Live {
 impl Collector for Live {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let seen = self.with(|seen| seen.clone());
-        gauges(&mut encoder, "diagnoses", "Machines that are stuck now, by verdict.", None, &seen.diagnoses)?;
-        let help = "When Karpenter deletes the first of the machines that are stuck now.";
+        gauges(&mut encoder, "diagnoses", "Nodes that are stuck now, by verdict.", None, &seen.diagnoses)?;
+        let help = "Time at which Karpenter deletes the first of the stuck nodes.";
         gauges(&mut encoder, "soonest_termination_timestamp", help, Some(&Unit::Seconds), &seen.soonest)?;
-        gauges(&mut encoder, "watch_up", "1 where the input is read, 0 where it cannot be.", None, &seen.watches)?;
+        gauges(&mut encoder, "watch_up", "1 if nodewhy reads the input, 0 if it cannot.", None, &seen.watches)?;
         gauges(
             &mut encoder,
             "watch_permitted",
-            "0 where RBAC does not permit to read the input.",
+            "0 if RBAC does not permit reading the input.",
             None,
             &seen.permitted,
         )?;
-        let help = "Nodes that keep the taint whose removal is asked for, by reason.";
+        let help = "Nodes that keep the taint although removal is on, by reason.";
         gauges(&mut encoder, "taints_kept", help, None, &seen.taints_kept)?;
         if let Some(version) = seen.karpenter {
             let metric = encoder.encode_descriptor("karpenter", "The version of Karpenter.", None, MetricType::Info)?;
