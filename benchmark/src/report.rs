@@ -127,15 +127,21 @@ pub fn curve(first_run: &str) -> String {
         if let Some((cases, at)) = line.strip_prefix("## Cases ").and_then(|heading| heading.split_once(", at ")) {
             batch = Some((cases, at));
         }
-        let numbers: Vec<&str> = line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
-        if let (true, Some((cases, at)), [right, partly, wrong, all, ..]) =
-            (line.starts_with("**"), batch, &numbers[..])
-        {
+        if let (Some((cases, at)), Some([right, partly, wrong, all])) = (batch, counts(line)) {
             let _ = writeln!(text, "| {cases} | {at} | {right} of {all} | {partly} | {wrong} |");
             batch = None;
         }
     }
     text
+}
+
+/// The figures of `**7 right, 15 partly, 9 wrong of 31`, and of no other sentence.
+fn counts(line: &str) -> Option<[u32; 4]> {
+    let (right, rest) = line.strip_prefix("**")?.split_once(" right, ")?;
+    let (partly, rest) = rest.split_once(" partly, ")?;
+    let (wrong, rest) = rest.split_once(" wrong of ")?;
+    let all = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some([right.parse().ok()?, partly.parse().ok()?, wrong.parse().ok()?, all.parse().ok()?])
 }
 
 /// docs/accuracy.md.
