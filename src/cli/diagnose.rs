@@ -79,7 +79,7 @@ pub fn run(args: &Diagnose) -> ExitCode {
     if let Some(file) = args.names.iter().find(|name| Path::new(name).is_file()) {
         return fail(
             &format!(
-                "{file} is a file, and a name is expected here: give each file its own -f, as in -f a.yaml -f b.yaml"
+                "{file} is a file, but a name is expected here: pass -f for each file, as in -f a.yaml -f b.yaml"
             ),
             BAD_INPUT,
         );
@@ -89,7 +89,7 @@ pub fn run(args: &Diagnose) -> ExitCode {
     }
     let standard_input = args.files.iter().chain(&args.logs).filter(|path| path.as_os_str() == "-").count();
     if standard_input > 1 {
-        return fail(&"standard input can be read once: give - to one of -f and --logs", BAD_INPUT);
+        return fail(&"standard input can be read only once: pass - to either -f or --logs", BAD_INPUT);
     }
     if args.all_contexts || !args.contexts.is_empty() {
         return contexts::run(args);
@@ -113,7 +113,7 @@ impl Diagnose {
         } else if self.now.is_some() {
             Some("--watch judges at the time of each look, so it takes no --now")
         } else if self.aws.options().is_some() {
-            Some("--watch does not ask AWS: each look would; leave out --aws (NODEWHY_AWS), or let `nodewhy run` ask")
+            Some("--watch does not ask AWS, because each look would: remove --aws (NODEWHY_AWS), or use `nodewhy run --aws`")
         } else if self.output == Format::Html {
             Some("--watch prints answer after answer, and -o html is one page: choose another format")
         } else {
@@ -125,7 +125,7 @@ impl Diagnose {
     pub(super) fn contexts(&self) -> Result<Vec<String>, String> {
         if self.aws.options().is_some() {
             return Err(
-                "AWS is asked about one cluster at a time: leave out --aws (NODEWHY_AWS), or give --context".into()
+                "--aws works with one cluster at a time: remove --aws (NODEWHY_AWS), or pass --context".into()
             );
         }
         if self.all_contexts {
@@ -228,7 +228,7 @@ fn told_of_one_that_is_gone(args: &Diagnose, name: &str, now: DateTime<Utc>) -> 
     if told.is_empty() {
         return None;
     }
-    complain(&format!("{name} is gone; this is what the operator wrote of it"));
+    complain(&format!("{name} is gone; the operator wrote this about it"));
     match args.output {
         Format::Json => history::json(&told).ok(),
         Format::Yaml => history::yaml(&told).ok(),
@@ -245,7 +245,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     let read = read_logs(args, &mut state);
     if state.subjects().next().is_none() {
         complain(
-            "nothing to judge: no NodeClaim, Node, NodePool or EC2NodeClass could be read; give what kubectl get -o yaml prints of them",
+            "nothing to judge: found no readable NodeClaim, Node, NodePool or EC2NodeClass; pass the output of kubectl get -o yaml",
         );
         return ExitCode::from(BAD_INPUT);
     }
@@ -257,7 +257,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     };
     let given = args.now.map(|now| ((now, JudgedBy::Given), None));
     let Some(((now, clock), other)) = given.or_else(|| dump_time::of(known)) else {
-        return fail(&"nothing in the dump carries a time to judge at; give one with --now", BAD_INPUT);
+        return fail(&"the dump contains no time to judge at; pass one with --now", BAD_INPUT);
     };
     say_karpenter(&state);
     say_former(&state);
@@ -311,7 +311,7 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
         state.apply(Object::MachineLog(log), DateTime::UNIX_EPOCH);
     }
     for log in state.foreign_logs() {
-        complain(&format!("log of {}: no machine of the dump is called so, so it is not judged", log.metadata.name));
+        complain(&format!("log of {}: skipped, because no node in the dump has this name", log.metadata.name));
     }
     read
 }

@@ -50,7 +50,7 @@ pub fn run(args: &HistoryArgs) -> ExitCode {
     };
     if let Some(name) = args.name.as_deref().filter(|_| diagnoses.is_empty()) {
         return fail(
-            &format!("no NodeDiagnosis is about {name}; those that ended are kept for --retention"),
+            &format!("no NodeDiagnosis is about {name}; the operator keeps ended ones for its --retention"),
             BAD_INPUT,
         );
     }

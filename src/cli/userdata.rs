@@ -122,7 +122,7 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
         .filter(|class| args.name.as_deref().is_none_or(|name| name == class.name()))
     {
         let Some(family) = class.family() else {
-            complain(&format!("{} {} has neither an amiFamily nor an alias that is known", class.kind, class.name()));
+            complain(&format!("{} {} has no known amiFamily and no known alias", class.kind, class.name()));
             continue;
         };
         for pool in pools_of(&state, class, args.nodepool.as_deref()) {

@@ -27,7 +27,7 @@ const LEAST: u32 = 5;
 pub fn run(args: &Diagnose, every: u32) -> ExitCode {
     if every < LEAST {
         return fail(
-            &format!("--watch={every}s is too often: each look lists the cluster; from {LEAST}s on"),
+            &format!("--watch={every}s is too often, because each look lists the cluster: use {LEAST}s or more"),
             BAD_INPUT,
         );
     }
@@ -79,7 +79,7 @@ async fn watch(args: &Diagnose, every: u32) -> Result<ExitCode, Failure> {
                     return Ok(ExitCode::from(1));
                 }
                 if before.is_none() {
-                    complain(&format!("looks at {} again every {every} s, until Ctrl-C", connection.server()));
+                    complain(&format!("looking at {} every {every} s; Ctrl-C ends it", connection.server()));
                 }
                 before = Some(survey);
             }

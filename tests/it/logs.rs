@@ -250,7 +250,7 @@ status:
     let now = "2026-01-15T12:00:00Z";
     let (out, err, _) = nodewhy(&["diagnose", "-f", &dump.display().to_string(), "--logs", &logs, "--now", now]);
     assert!(
-        err.contains(&format!("log of {INSTANCE}: no machine of the dump is called so, so it is not judged")),
+        err.contains(&format!("log of {INSTANCE}: skipped, because no node in the dump has this name")),
         "{err}"
     );
     assert!(out.starts_with("Unknown"), "{out}");
@@ -428,6 +428,6 @@ fn what_cannot_be_is_said() {
     );
     assert_eq!(code, 2);
     let (_, err, code) = nodewhy(&["diagnose", "-f", "-", "--logs", "-"]);
-    assert!(err.contains("standard input can be read once"), "{err}");
+    assert!(err.contains("standard input can be read only once"), "{err}");
     assert_eq!(code, 2);
 }

@@ -21,7 +21,7 @@ fn a_machine_that_becomes_sick_is_told_once_and_so_is_its_end() {
 
     let first = wait_until(SOON, || answers().first().cloned());
     assert_eq!(stuck(&first), 0, "{first:#}");
-    wait_until(SOON, || watch.log().contains("again every 5 s, until Ctrl-C").then_some(()));
+    wait_until(SOON, || watch.log().contains("every 5 s; Ctrl-C ends it").then_some(()));
 
     one_refused_one_healthy(&control_plane);
     let sick = wait_until(SOON, || answers().into_iter().find(|answer| stuck(answer) == 1));
