@@ -250,7 +250,7 @@ impl<'w> Case<'w> {
         (case.now - case.wait.since >= case.wait.proven).then_some(case)
     }
 
-    /// What the diagnosis is about, in the form that outlives the objects.
+    /// The objects that the diagnosis is about, by name and UID, so that it outlives them.
     pub fn spec(&self) -> NodeDiagnosisSpec {
         let named = |meta: &Meta| NamedUid { name: meta.name.to_string(), uid: meta.uid.to_string() };
         let label = |key: &str| self.node.and_then(|n| n.metadata.label(key)).map(str::to_owned);
@@ -286,7 +286,7 @@ impl<'w> Case<'w> {
         Some(NamedUid { name: owner.name.to_string(), uid: String::new() })
     }
 
-    /// What the user knows NodePools, NodeClaims and node classes of this case by.
+    /// The names that this Karpenter version uses for NodePools, NodeClaims and node classes.
     pub fn words(&self) -> Words {
         let mut pools = self.cluster.pools().peekable();
         let former = pools.peek().is_some() && pools.all(NodePool::is_provisioner)
@@ -422,7 +422,7 @@ impl<'w> Case<'w> {
         self.claim.and_then(|c| c.instance_id()).or_else(|| self.node.and_then(|n| n.instance_id())).or_else(logged)
     }
 
-    /// The EKS cluster, as Karpenter is told.
+    /// The EKS cluster's name, from Karpenter's configuration.
     pub fn cluster_name(&self) -> Option<&'w str> {
         self.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty())
     }
@@ -442,8 +442,8 @@ impl<'w> Case<'w> {
         claims.into_iter().chain(self.node.map(|node| &*node.spec.provider_id)).any(is_elsewhere)
     }
 
-    /// Whether an input can tell anything of this machine. That of EKS Auto Mode comes in by an access entry alone, and
-    /// EKS runs its Karpenter out of the cluster's sight.
+    /// Whether an input applies to this node. EKS Auto Mode authorizes its nodes only by an access entry and runs its
+    /// Karpenter outside the cluster.
     /// Source: Amazon EKS user guide, Create a Node Class for Amazon EKS, "Create node class access entry".
     pub fn goes_by(&self, input: Input) -> bool {
         !matches!(input, Input::AwsAuth | Input::AccessReviews | Input::Deployments | Input::ServiceAccounts)
@@ -543,7 +543,7 @@ impl<'w> Case<'w> {
         self.node.into_iter().flat_map(|n| self.cluster.pods_on(n.name()))
     }
 
-    /// What was logged of the machine.
+    /// The logs of this node, or of the NodePool, node class or instance that the case is about.
     pub fn logs(&self) -> Vec<OfMachine<'w>> {
         match (self.claim, self.node, self.subject.kind) {
             (None, None, "Instance") => {
@@ -564,8 +564,8 @@ impl<'w> Case<'w> {
         }
     }
 
-    /// What was logged of machines of which the same is expected, where its own log, if there is one, complains of
-    /// nothing: it may not have come so far. With it, what that log says it has passed.
+    /// The logs of comparable nodes, if this node's own log reports no problem: it may not have got as far. With them,
+    /// the last phase that its own log shows.
     pub fn logs_beside(&self) -> (Option<Phase>, Vec<Beside<'w>>) {
         let Some(claim) = self.claim else { return Default::default() };
         let own = self.logs();
@@ -640,7 +640,7 @@ fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterato
     ignored.filter(move |pod| unplaced::meant_by(cluster, pod).is_some_and(|meant| meant.name() == pool.name()))
 }
 
-/// Of each pod that waits, a machine of the NodePool that was made for it, and is too small.
+/// For each waiting pod, a node of the NodePool that Karpenter launched for it and that is too small.
 fn outgrown_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = Outgrown<'w>> {
     waiting_pods(cluster).filter_map(move |pod| outgrown::outgrown(cluster, pool, pod))
 }
@@ -661,7 +661,8 @@ fn lacking_in<'w>(
     named.filter_map(move |unplaced| Some((unplaced, unplaced.lacks(cluster, pool, class)?)))
 }
 
-/// What a Node in service waits for, beside what it says itself: of one that is Ready by turns no turn tells it.
+/// The wait of a Node in service, including problems that its own conditions do not show. A flapping Node comes first:
+/// no single NotReady period shows it.
 fn in_service_wait(
     cluster: &ClusterState,
     node: &Node,
@@ -746,7 +747,7 @@ fn profileless_wait(
     (!is_old).then(|| stage::profileless_wait(class, first, thresholds))
 }
 
-/// A NodePool that pods wait for, of which no NodeClaim has come since: a webhook that nobody answers refuses them.
+/// The wait of a NodePool whose pods get no NodeClaim: a webhook that Karpenter no longer serves refuses all of them.
 fn refused_claims_wait(cluster: &ClusterState, pool: &NodePool, thresholds: &Thresholds) -> Option<Wait> {
     admission::refuses_claims(cluster)?;
     let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));

@@ -4,7 +4,7 @@ use crate::cluster_state::ClusterState;
 use crate::objects::{Webhook, WebhookConfiguration, WebhookService};
 use crate::upstream::karpenter::Karpenter;
 
-/// A webhook that fails closed, and that nobody answers.
+/// A webhook with failurePolicy Fail. Nothing behind its service answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Unanswered<'w> {
     pub kind: &'static str,
@@ -13,8 +13,8 @@ pub struct Unanswered<'w> {
     pub service: &'w WebhookService,
 }
 
-/// What refuses every new NodeClaim: a webhook that an earlier Karpenter left behind, whose service is that of one that
-/// runs and answers to none.
+/// A leftover webhook of an earlier Karpenter that refuses every new NodeClaim. It calls the service of the running
+/// Karpenter, which serves no webhooks.
 ///
 /// The chart gives the service the name of its Deployment.
 /// Source: karpenter-provider-aws charts/karpenter/templates/service.yaml, webhooks-core.yaml (v0.32.10, v1.0.8).
@@ -28,8 +28,8 @@ pub fn refuses_claims(cluster: &ClusterState) -> Option<Unanswered<'_>> {
     })
 }
 
-/// Whether the creation of a NodeClaim waits for it. Of an older version of the API it is asked only where the API server
-/// still serves that, which is not read. NodeClaims are in no namespace.
+/// Whether the API server calls the webhook when a NodeClaim is created. Rules for older API versions do not count:
+/// nodewhy does not read which versions the API server still serves. NodeClaims have no namespace.
 /// Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/predicates/rules/rules.go `Matches`.
 fn is_asked(webhook: &Webhook, karpenter: &Karpenter) -> bool {
     let any = |items: &[String], wanted: &[&str]| items.iter().any(|item| wanted.contains(&item.as_str()));

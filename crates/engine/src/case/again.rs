@@ -1,4 +1,5 @@
-//! A Node in service that is of use by turns only: what its Events count says so, not how it looks at this moment.
+//! A Node in service that keeps losing and regaining what pods need. The counts of its Events show it, not its state at
+//! this moment.
 
 use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
 use crate::api::{Evidence, Stage};
@@ -6,14 +7,14 @@ use crate::objects::{Event, Node, Pod};
 use crate::upstream::network_agents::serves_pods;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// What happens this often, over this long, and this close together, does not end by itself: a restart of the kubelet,
-/// an upgrade of an agent or a bad start makes one or two of a kind. The kubelet pauses for five minutes at most before
-/// it starts a container again (kubernetes v1.36.3 pkg/kubelet/kubelet.go `MaxCrashLoopBackOff`).
+/// An Event that repeats this often, over this long and this close together does not end by itself. A restart of the
+/// kubelet, an upgrade of an agent or a bad start causes one or two. The kubelet pauses for at most five minutes before
+/// it restarts a container (kubernetes v1.36.3 pkg/kubelet/kubelet.go `MaxCrashLoopBackOff`).
 const TIMES: u32 = 4;
 const SPAN: TimeDelta = TimeDelta::minutes(30);
 const APART: TimeDelta = TimeDelta::minutes(12);
 
-/// Since when an Event comes again and again, where it still does.
+/// The time since which an Event repeats, if it still does.
 fn again_since(event: &Event, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let (first, last) = (event.first_timestamp?, event.last_seen()?);
     let pauses = i32::try_from(event.times()).ok()?.checked_sub(1)?;
@@ -21,7 +22,7 @@ fn again_since(event: &Event, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     (event.times() >= TIMES && close && last - first >= SPAN && now - last <= APART).then_some(first)
 }
 
-/// A Node that is Ready and NotReady by turns: no turn may last long enough to count by itself.
+/// A Node that flaps between Ready and NotReady, even if no single NotReady period lasts long enough to count.
 pub(super) fn by_turns_wait<'e>(
     node: &Node,
     mut node_events: impl Iterator<Item = &'e Event>,
@@ -34,20 +35,21 @@ pub(super) fn by_turns_wait<'e>(
     if is_out_of_service(node) {
         return None;
     }
-    let because = "the Node is Ready and NotReady by turns";
+    let because = "the Node flaps between Ready and NotReady";
     let evidence = Evidence::new(format!("Event Node/{}", node.name()), "message", event.said(), because)
         .figures(format!("{} times", event.times()));
     let wait = Wait::new(Stage::Ready, since, t.ready, t, evidence);
     Some(Wait { symptom: Symptom::ByTurns, ..wait })
 }
 
-/// What a kubelet says before it kills a container for its own probe.
+/// Whether the kubelet reports that it kills a container because the container's liveness probe failed.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_manager.go `computePodActions`.
 fn kills_for_probe(event: &Event) -> bool {
     event.reason == "Killing" && event.message.contains(" failed liveness probe")
 }
 
-/// The pod of an agent that pods need for their network, which the kubelet kills again and again, and since when.
+/// The pod of a network agent that the kubelet kills again and again, the Event that says so, and the time since which
+/// it does.
 pub fn killed_agent<'e, P: Iterator<Item = &'e Pod>>(
     pods: impl Fn() -> P,
     pod_events: impl Iterator<Item = &'e Event>,
@@ -61,7 +63,7 @@ pub fn killed_agent<'e, P: Iterator<Item = &'e Pod>>(
     of_agent.min_by_key(|(pod, event, since)| (*since, &pod.metadata.name, &event.message))
 }
 
-/// A Ready Node on which such an agent is killed again and again: while it is away no pod starts.
+/// A Ready Node on which the kubelet kills a network agent again and again. While the agent is down, no pod starts.
 pub(super) fn killed_agent_wait<'e, P: Iterator<Item = &'e Pod>>(
     node: &Node,
     pods: impl Fn() -> P,

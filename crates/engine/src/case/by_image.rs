@@ -38,7 +38,8 @@ struct Failure {
     is_of_runtime: bool,
 }
 
-/// What a pod fails in, whenever that was last said. A Job ends with its pods; what agents fail in keeps no pod away.
+/// The part in which a pod fails, however old the report is. For a Job only an image that is not unpacked counts,
+/// because the Job ends with its pods. DaemonSets do not count: a failing agent keeps no pod off the Node.
 fn failure(cluster: &ClusterState, pod: &Pod) -> Option<Failure> {
     let owner = pod.metadata.owner_references.first()?;
     if owner.kind == "DaemonSet" || pod.is_ready() || pod.metadata.deletion_timestamp.is_some() {
@@ -142,17 +143,16 @@ fn words(said: &str) -> String {
     said.split_whitespace().filter(is_word).flat_map(str::chars).filter(|c| c.is_alphabetic()).collect()
 }
 
-/// Whom a part of a pod is compared with: all that have the same key.
+/// A pod's part is compared with the same part of all pods that have the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Key {
-    /// Of the same text.
+    /// Pods of the same template.
     Text { namespace: String, text: String },
-    /// With the same volume.
+    /// Pods that use the same volume claim.
     Claim { namespace: String, name: String },
-    /// Into which a container of this name and image is put before their own. What an own container does, its image
-    /// alone does not tell.
+    /// Pods with an init container of this name and image. A main container's image alone does not show what it does.
     Injected { name: String, image: String },
-    /// With an image that is not unpacked somewhere, in these words.
+    /// Pods with an image that the runtime fails to unpack on some Node, with these words.
     Unpacked { words: String },
 }
 
@@ -191,7 +191,7 @@ struct Seen {
     images: [String; 3],
     node: String,
     workload: String,
-    /// What it fails in; `None` where it is past it.
+    /// The words of its failure. `None` if the pod got past this part.
     fails: Option<String>,
 }
 
@@ -241,7 +241,7 @@ fn workload(pod: &Pod) -> String {
     format!("{} {kind} {name}", pod.metadata.namespace.as_deref().unwrap_or_default())
 }
 
-/// What pods fail in on each Node with the image of this one where it was tried, and are past on others.
+/// A failure of pods on every Node with this Node's image that tried the part, while pods on another image get past it.
 #[derive(Debug)]
 pub struct ByImage<'w> {
     pub pod: &'w Pod,

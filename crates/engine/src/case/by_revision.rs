@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// How soon after the agent it shows what the agent has broken: some probes fail before a pod is called unready.
 const SOON: TimeDelta = TimeDelta::minutes(3);
 
-/// The probe of a pod that runs, which nobody answers: of an app that answers badly it says so.
+/// The newest failed readiness probe of a running pod that got no answer at all. If the app gives a wrong answer, the
+/// Event shows that answer.
 /// Source: kubernetes v1.36.3 pkg/kubelet/prober/prober.go `probe`; net and net/http of Go say the rest.
 fn unanswered<'w>(cluster: &'w ClusterState, pod: &'w Pod) -> Option<&'w Event> {
     const NOBODY: [&str; 3] = ["context deadline exceeded", "i/o timeout", "no route to host"];

@@ -9,7 +9,8 @@ use crate::objects::{Meta, NodeClaim, NodePool};
 use crate::upstream::text_hash::HashKey;
 
 impl Case<'_> {
-    /// What tells apart the texts that cases of one node class and one NodePool see.
+    /// A key for the versions of the node class and the NodePool that this node was launched with. Cases with the same
+    /// key see the same texts.
     pub fn texts(&self) -> String {
         fn text<T>(at_launch: Option<AtLaunch<T>>, hash: impl Fn() -> HashKey) -> String {
             match at_launch {
@@ -25,7 +26,7 @@ impl Case<'_> {
         format!("{class}/{pool}")
     }
 
-    /// What cannot be seen any more, and how to see it.
+    /// The texts that changed after the launch and are no longer visible, each with a command that may show it.
     pub fn changed_since_launch(&self) -> Vec<Unknown> {
         // What is deleted is held by nothing that a class says.
         if self.stage() == Stage::Terminate {

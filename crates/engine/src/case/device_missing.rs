@@ -86,7 +86,7 @@ fn offers_any_of(node: &Node, resource: &str) -> bool {
     node.status.allocatable.iter().any(|(name, _)| is_of(name) && offered_by(node, name))
 }
 
-/// What a waiting pod asks for and no Node has any of.
+/// A resource that a waiting pod requests and no Node offers.
 #[derive(Debug)]
 struct Unoffered {
     namespace: String,
@@ -94,7 +94,8 @@ struct Unoffered {
     resource: String,
 }
 
-/// Where a Node offers it, the pod may be for that one.
+/// The resources that waiting pods request and no Node offers. If a Node offers one, the pod may be meant for that
+/// Node.
 fn unoffered(cluster: &ClusterState) -> Arc<Vec<Unoffered>> {
     static UNOFFERED: Memo<Vec<Unoffered>> = Memo::new("what pods wait for and no Node offers");
     cluster.once(&UNOFFERED, "", || {

@@ -41,8 +41,8 @@ fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
 }
 
-/// A machine that shows more of such a resource than Karpenter reckons for its type, and as much as is asked for, where
-/// Karpenter finds room there for all the rest: the device plugin shares what there is among several.
+/// A node that offers more of an extended resource than Karpenter counts for its instance type, and enough for the
+/// request, while everything else fits by Karpenter's count. The device plugin shares each device among several pods.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `nvidiaGPUs`, which counts those of EC2.
 pub(super) fn multiplied<'w>(
     cluster: &'w ClusterState,

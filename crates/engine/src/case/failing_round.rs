@@ -8,10 +8,10 @@ use crate::upstream::unplaced::is_refusal;
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{Fact, Phase, Trouble};
 
-/// What Karpenter says again and again in place of machines.
+/// An error that Karpenter logs again and again instead of launching nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct FailingRound<'w> {
-    /// The newest of what it says.
+    /// The newest log line.
     pub fact: &'w Fact,
     pub count: u64,
     pub first: DateTime<Utc>,
@@ -19,7 +19,7 @@ pub struct FailingRound<'w> {
 }
 
 impl<'w> FailingRound<'w> {
-    /// Of several that are told in place of each other.
+    /// Joins facts that replace each other into one series. `None` if the series is too short to count.
     fn of(facts: &[&'w Fact]) -> Option<Self> {
         let all = || facts.iter().copied();
         let fact = all().max_by_key(|fact| fact.last.time)?;
@@ -37,10 +37,10 @@ impl<'w> FailingRound<'w> {
     }
 }
 
-/// What the last rounds have ended with, one after the other, up to now: for all NodePools, or for this one; and what
-/// NodeClaims of it were refused with that are gone since.
+/// The error of the last rounds up to now, for all NodePools or for this one. Launch errors of its NodeClaims that were
+/// deleted without an instance count too.
 ///
-/// Whatever made a NodeClaim since the first of them shows that rounds succeed in between.
+/// `None` if a NodeClaim was created since the first error: then rounds succeed in between.
 pub fn failing_round<'w>(cluster: &'w ClusterState, pool: &NodePool, now: DateTime<Utc>) -> Option<FailingRound<'w>> {
     let of_pool = cluster.logs_of_pool(pool.name()).into_iter().map(|of_pool| of_pool.log);
     let told = cluster.logs_of_components().chain(of_pool).flat_map(|log| log.journey.open());

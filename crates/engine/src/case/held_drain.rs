@@ -48,8 +48,8 @@ fn blocked(cluster: &ClusterState, node: &Node, now: DateTime<Utc>) -> Option<Ev
     Some(Evidence::new(format!("Event Node/{}", node.name()), "message", told.said(), because))
 }
 
-/// That its node group is being updated: EKS first adds Nodes of the new version, then cordons those of the old one,
-/// and drains one after the other.
+/// Evidence that EKS is updating the node group: EKS first adds Nodes of the new version, then cordons the old Nodes
+/// and drains them one by one.
 /// Source: <https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html>.
 fn replaced(cluster: &ClusterState, node: &Node, cordoned: DateTime<Utc>) -> Option<Evidence> {
     let (group, own) = (node.metadata.label(eks::NODE_GROUP)?, revision(node)?);
@@ -82,7 +82,7 @@ fn revisions(cluster: &ClusterState) -> Revisions {
     groups
 }
 
-/// What EKS makes a Node of a managed node group from.
+/// The version that EKS created a Node of a managed node group from, by its labels.
 fn revision(node: &Node) -> Option<String> {
     let values = eks::GROUP_VERSION.map(|label| Some(format!("{label}={}", node.metadata.label(label)?)));
     let told: Vec<String> = values.into_iter().flatten().collect();

@@ -43,14 +43,14 @@ fn usable(claim: &NodeClaim, node: &Node) -> Option<DateTime<Utc>> {
 /// How Karpenter took on the machines that passed a stage last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pace {
-    /// Of those within [`LATELY`] of the last one.
+    /// The first node that passed within [`LATELY`] of the last one.
     first: DateTime<Utc>,
     last: DateTime<Utc>,
-    /// What half of them had waited at least: one that had trouble of its own says nothing of the others.
+    /// The median wait of these nodes, so that one node with trouble of its own does not count.
     waited: TimeDelta,
 }
 
-/// What counts as taken on together with the last one.
+/// Nodes that passed within this time of the last one count as one batch with it.
 const LATELY: TimeDelta = TimeDelta::minutes(1);
 /// So many machines of a NodePool that wait at once are a line.
 const LINE: usize = 3;

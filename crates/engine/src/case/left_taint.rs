@@ -9,7 +9,7 @@ use crate::upstream::cordons::UNSCHEDULABLE_TAINT;
 use crate::upstream::karpenter::DISRUPTED_TAINTS;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// Who set the taint, and so who is to take it off.
+/// The component that set the taint and has to remove it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setter {
     /// cluster-autoscaler, before it removes the Node.
@@ -48,12 +48,13 @@ pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 pub const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 /// kubernetes v1.26 legacy-cloud-providers/aws/aws.go `nodeWithImpairedVolumes`; gone with 1.27, and never taken off.
 const IMPAIRED_VOLUMES: &str = "NodeWithImpairedVolumes";
-/// What the node lifecycle controller makes of conditions, and takes off within seconds once they have changed.
+/// Taints that the node lifecycle controller sets for Node conditions and removes within seconds after the condition
+/// changes.
 /// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `taintKeyToNodeConditionMap`,
 /// `doNoScheduleTaintingPass`.
 ///
-/// Those of Ready are left alone: each Node is born with one, and a wait of an hour for it would keep a machine that has
-/// just joined from being well.
+/// The taints of condition Ready are left out. Every new Node has one, and an hour's wait for it would make a node that
+/// has just joined look stuck.
 const MIRRORS: [(&str, &str); 4] = [
     ("node.kubernetes.io/network-unavailable", "NetworkUnavailable"),
     ("node.kubernetes.io/memory-pressure", "MemoryPressure"),

@@ -7,7 +7,8 @@ use crate::objects::{DaemonSet, Event, Node, Pod};
 use crate::upstream::csi::{node_part, provisioner};
 use chrono::{DateTime, Utc};
 
-/// The driver that a Node lacks, as its kubelet says, or the attacher, which goes by what the kubelet has registered.
+/// The name of the CSI driver that a Node lacks. The kubelet reports it, or the attacher, which uses the kubelet's list
+/// of registered drivers.
 /// Sources: kubernetes v1.36.3 pkg/volume/csi/csi_client.go `newCsiDriverClient`; kubernetes-csi/external-attacher
 /// v4.8.0 pkg/controller/csi_handler.go `getNodeID`.
 fn missing_name(event: &Event) -> Option<&str> {
@@ -27,7 +28,8 @@ pub struct MissingDriver<'w> {
     pub name: &'w str,
     /// Its part on the Nodes.
     pub set: &'w DaemonSet,
-    /// What is said of the pod that waits for it the longest, or of the claim of one that is to come to the Node.
+    /// The Event of the pod that has waited longest for the driver, or of the volume claim of a pod that is to be
+    /// scheduled to this Node.
     pub event: &'w Event,
     since: DateTime<Utc>,
 }

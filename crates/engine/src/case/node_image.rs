@@ -3,7 +3,7 @@
 use crate::cluster_state::ClusterState;
 use crate::objects::Node;
 
-/// How closely two images are told apart.
+/// How finely two images are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grain {
     /// `Amazon Linux 2`.

@@ -40,7 +40,7 @@ pub enum TooSmall<'w> {
 }
 
 impl Outgrown<'_> {
-    /// Of what is short, in its usual unit.
+    /// Formats an amount of the missing resource in its usual unit: millicores for CPU, Mi for the rest.
     pub fn amount(&self, quantity: f64) -> String {
         match self.resource {
             "cpu" => format!("{:.0}m", quantity * 1000.0),
@@ -54,7 +54,8 @@ pub(super) const IN_A_ROW: usize = 3;
 
 const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// What a pod takes of a machine, at least and at most: how long an init container stays, is not read.
+/// The least and the most of a resource that a pod takes on a node. nodewhy does not read whether an init container
+/// keeps running, so both are possible.
 /// Source: kubernetes v1.36.3 staging/src/k8s.io/component-helpers/resource/helpers.go `PodRequests`.
 pub(super) fn takes(pod: &Pod, resource: &str) -> (f64, f64) {
     let of =

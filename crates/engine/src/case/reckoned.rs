@@ -18,7 +18,7 @@ const CPUS: &str = "karpenter.k8s.aws/instance-cpu";
 
 type ByType = BTreeMap<String, (f64, String)>;
 
-/// Of each instance type the machine with the least memory: how much of it pods may have, and its name.
+/// For each instance type, the node with the least allocatable memory: that memory in bytes and the node's name.
 static SMALLEST: Memo<ByType> = Memo::new("the smallest machine of each instance type");
 
 fn smallest(cluster: &ClusterState) -> ByType {
@@ -36,7 +36,8 @@ fn allocatable(node: &Node, resource: &str) -> Option<f64> {
     quantity::parse(node.status.allocatable.get(resource)?)
 }
 
-/// CPUs of its instance type, of which the kubelet keeps less than one back unless it is told to.
+/// The CPUs of the node's instance type. Without the label, allocatable CPU is rounded up: by default the kubelet
+/// reserves less than one CPU.
 fn cpus(node: &Node) -> Option<f64> {
     let told = node.metadata.label(CPUS).and_then(quantity::parse);
     told.or_else(|| Some(allocatable(node, "cpu")?.ceil()))
@@ -134,7 +135,7 @@ fn is_met(node: &Node, wanted: &Requirement) -> bool {
         && wanted.is_met_by(&meta)
 }
 
-/// What Karpenter's label of a machine of this type would say; `None` where that is not known.
+/// The value that Karpenter would give this label on a node of the same instance type. `None` if unknown.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `computeRequirements`.
 fn value_of<'n>(node: &'n Node, key: &str) -> Option<Cow<'n, str>> {
     let type_ = node.metadata.label(TYPE)?;

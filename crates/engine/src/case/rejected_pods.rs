@@ -9,22 +9,22 @@ use readers::source_text::mask;
 
 #[derive(Debug)]
 pub struct RejectedPods<'w> {
-    /// Of these the newest.
+    /// The newest rejected pod.
     pub last: &'w Pod,
     pub count: usize,
     pub since: DateTime<Utc>,
-    /// What all of them ask for, and the Node offers.
+    /// The device or other extended resource that all rejected pods request.
     pub resource: Option<&'w str>,
 }
 
-/// What the kubelet says of a pod that it was given and does not take, where the fault is not that it is full: that the
-/// scheduler's picture lags behind passes by itself (`OutOfcpu`).
+/// The reasons with which the kubelet rejects a scheduled pod, other than lack of room. Lack of room (`OutOfcpu`)
+/// passes by itself: the scheduler's view of the Node only lags behind.
 /// Sources: kubernetes v1.36.3 pkg/kubelet/lifecycle/predicate.go `UnexpectedAdmissionError`,
 /// pkg/kubelet/cm/topologymanager/topology_manager.go `ErrorTopologyAffinity`, pkg/kubelet/cm/cpumanager/policy_static.go
 /// `ErrorSMTAlignment`.
 const REASONS: [&str; 3] = ["UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError"];
 
-/// Who makes pods anew waits longer and longer between two.
+/// The controller that recreates the pods waits longer each time, so the newest rejection counts for this long.
 const STILL: TimeDelta = TimeDelta::hours(1);
 /// One or two are rejected while a device plugin is replaced.
 const AT_LEAST: usize = 3;

@@ -67,7 +67,7 @@ pub struct Wait {
     pub symptom: Symptom,
 }
 
-/// What tells a wait from others at its stage, where a rule is about it.
+/// Distinguishes a wait from other waits at the same stage, if a rule needs that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Symptom {
     /// The stage is not passed.
@@ -81,11 +81,11 @@ pub enum Symptom {
     PodsRefused,
     /// The network plugin calls the network of the Node unavailable.
     NetworkUnavailable,
-    /// It is Ready and NotReady by turns.
+    /// The Node flaps between Ready and NotReady.
     ByTurns,
-    /// What pods need for their network is killed again and again.
+    /// The kubelet kills a network agent of the Node again and again.
     AgentKilled,
-    /// What pods need for their network has not been Ready for long.
+    /// A network agent of the Node has been unready for too long.
     AgentFails,
     /// Pods wait for devices that it does not offer, and what makes them known does not work there.
     DeviceMissing,
@@ -527,8 +527,8 @@ fn containers_refused<'e>(
 
 /// A registered machine that has no Node any more, though its NodeClaim lives on.
 ///
-/// Where the instance is gone as well, Karpenter deletes the claim within minutes; where somebody deletes the Node,
-/// Karpenter's finalizer on it deletes the claim. What is left is a Node that went past both.
+/// If the instance is gone as well, Karpenter deletes the NodeClaim within minutes. If a user deletes the Node,
+/// Karpenter's finalizer on the Node deletes the NodeClaim. The remaining case is a Node whose removal bypassed both.
 /// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection,
 /// every 2 min, and pkg/controllers/node/termination/controller.go `finalize` (v1.14.3).
 pub fn vanished_wait<'e>(
@@ -595,7 +595,7 @@ pub fn deletes_node(event: &Event) -> bool {
 /// How long after its last message a refusal still counts.
 pub(crate) const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
 
-/// What a kubelet lacks to start a pod.
+/// The thing that the kubelet lacks to start a pod's sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
     /// An address.
@@ -667,11 +667,11 @@ pub fn lacks_addresses(said: &str) -> bool {
 
 /// Hardware that the EKS node monitoring agent calls broken on a Node in service.
 ///
-/// Only AcceleratedHardwareReady: what the agent says of kernel, network and runtime it reads from logs, once and for
-/// good, also where the fault has long passed (aws/eks-node-monitoring-agent#215). A fault of the device stays, and
-/// versions before v1.6.0 set its time anew with each report where there are two (#39), so its age tells nothing.
-/// `DCGMError` is about the agent's own connection, and is not taken back either when that works again (#266): alone it
-/// makes no Node sick. The fabric manager may only be starting.
+/// Only AcceleratedHardwareReady counts. The agent reads kernel, network and runtime faults from logs and never clears
+/// them, even long after the fault has passed (aws/eks-node-monitoring-agent#215). A device fault stays. If there are
+/// two faults, versions before v1.6.0 reset its time with each report (#39), so its age proves nothing. `DCGMError` is
+/// about the agent's own connection, and the agent does not clear it when the connection works again (#266), so alone
+/// it does not make a Node unhealthy. The fabric manager may only be starting.
 fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     if is_out_of_service(node) {
         return None;
@@ -954,8 +954,8 @@ pub fn pool_wait<'a>(
         .or_else(|| unplaced_wait(unplaced.filter(|u| u.waits(now)), &claims, t))
 }
 
-/// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer than
-/// that says that another NodePool has taken the pods, or that they are gone.
+/// While pods wait, Karpenter tries again as soon as a refused offering leaves its cache. If it is silent for much
+/// longer, another NodePool has taken the pods, or they are gone.
 /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
 pub const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
 
@@ -1182,7 +1182,8 @@ pub fn profileless_wait(class: &NodeClass, since: DateTime<Utc>, t: &Thresholds)
     Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof()
 }
 
-/// Of a machine that is known by its log only: something still stops it, or it has not registered for too long.
+/// The wait of an instance that is known only from its log: an error still stops it, or it has not registered for too
+/// long.
 pub fn logged_wait(log: &MachineLog, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     let journey = &log.journey;
     let since = journey.begins.unwrap_or(now);

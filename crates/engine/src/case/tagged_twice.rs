@@ -7,7 +7,7 @@ use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, NodeClass};
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// What a controller of load balancers says of the groups of a machine.
+/// An Event in which the AWS Load Balancer Controller complains about a node's security groups.
 #[derive(Debug)]
 pub struct TaggedTwice<'w> {
     pub event: &'w Event,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct Unplaced<'w> {
     pub event: &'w Event,
     pub refusal: PlacementObstacle,
-    /// Where it was read.
+    /// The pod, if nodewhy has read it.
     pub pod: Option<&'w Pod>,
 }
 
@@ -31,7 +31,7 @@ pub struct Unplaced<'w> {
 #[derive(Debug, Clone, Copy)]
 pub struct Lack<'w> {
     pub resource: &'w str,
-    /// What the pod and the DaemonSets ask for of one machine.
+    /// The sum that the pod and the DaemonSets request on one node.
     pub total: &'w str,
     pub why: Why<'w>,
 }
@@ -54,7 +54,7 @@ pub enum Why<'w> {
 
 pub const POD_ENI: &str = "vpc.amazonaws.com/pod-eni";
 
-/// What Karpenter counts of an instance type.
+/// The resources that Karpenter knows for an instance type.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `computeCapacity`, pkg/apis/v1/labels.go.
 const OF_INSTANCE_TYPES: [&str; 11] = [
     "cpu",
@@ -73,7 +73,7 @@ const OF_INSTANCE_TYPES: [&str; 11] = [
 /// And this of Windows only, `NewInstanceType`.
 const WINDOWS_ADDRESS: &str = "vpc.amazonaws.com/PrivateIPv4Address";
 
-/// What containers ask for of a resource, as far as it can be read.
+/// The sum of a resource that containers request. Quantities that do not parse are left out.
 pub fn requested(containers: &[Container], resource: &str) -> f64 {
     containers.iter().filter_map(|c| quantity::parse(c.resources.requests.get(resource)?)).sum()
 }
@@ -182,8 +182,8 @@ impl<'w> Unplaced<'w> {
             && self.pod.is_some_and(names_it)
     }
 
-    /// The zones that the pod's volumes bind it to, where these keep it from the NodePool, and nothing else from others.
-    /// Where the pod asks for a zone by itself too, that is not told apart, but for two that exclude each other.
+    /// The zones that the pod's volumes require, if they alone keep it off every NodePool. If the pod itself also
+    /// requires a zone, nodewhy cannot separate the two, unless they exclude each other.
     pub fn bound_by_volumes(&self, pool: &NodePool) -> Option<Bound<'w>> {
         let of_zone = matches!(self.refusal, PlacementObstacle::Zone | PlacementObstacle::NoInstanceType);
         let pod = self.pod.filter(|pod| of_zone && !pod.spec.volumes.is_empty())?;
@@ -285,8 +285,9 @@ impl<'w> Unplaced<'w> {
             .or_else(|| self.without_device(cluster, pool, &short))
     }
 
-    /// Devices for which pods ask for the NodePool by name, while none of its instance types has them beside the rest.
-    /// Where one of its machines has some, a pod may want too many.
+    /// A device that a pod requests while it selects this NodePool by name or label. No instance type of the NodePool
+    /// has the device and room for the other requests. If one of its nodes has such devices, the pod may only want too
+    /// many.
     fn without_device(&self, cluster: &ClusterState, pool: &NodePool, short: &Shortfall<'w>) -> Option<Lack<'w>> {
         let is_device = |name: &str| name.contains('/') && OF_INSTANCE_TYPES.contains(&name);
         let wanted = |(name, asked): &(&str, &str)| is_device(name) && quantity::parse(asked) != Some(0.0);
@@ -343,7 +344,8 @@ impl<'w> Unplaced<'w> {
         })
     }
 
-    /// What the pod and the DaemonSets ask for of one machine of the NodePool, where that is too much.
+    /// The resources that the pod and the DaemonSets request on one node of the NodePool, if these are too much. Empty
+    /// otherwise.
     pub fn total(&self, pool: &NodePool) -> Vec<(&'w str, &'w str)> {
         shortfall(self.event, pool.name()).map_or_else(Vec::new, |short| short.total)
     }
@@ -393,14 +395,14 @@ pub fn meant_by<'c>(cluster: &'c ClusterState, pod: &Pod) -> Option<&'c NodePool
     cluster.pools().filter(meant).find(named).or_else(|| cluster.pools().find(meant))
 }
 
-/// What a pod asks for of a label, for sentences: `team=blue`, `team` where it is not one value.
+/// The label that a pod requires, for sentences: `team=blue`, or `team` if it does not require exactly one value.
 pub fn asked<'p>(pod: &'p Pod, key: &'p str) -> String {
     let mut wanted = expressions(pod).filter(|r| r.key == key).flat_map(|r| &r.values).map(Interned::as_str);
     let value = pod.spec.node_selector.get(key).map(String::as_str).or_else(|| wanted.next());
     value.filter(|_| wanted.next().is_none()).map_or_else(|| key.to_owned(), |value| format!("{key}={value}"))
 }
 
-/// What Karpenter adds to the requirements of each machine.
+/// The requirements that Karpenter adds to each NodeClaim.
 /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `NewNodeClaimTemplate` (v1.14.1).
 pub(super) const OF_THE_POOL: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass"];
 

@@ -21,8 +21,8 @@ pub struct Vanished<'w> {
 /// Somebody may have deleted two by hand.
 const IN_A_ROW: usize = 3;
 
-/// Whose instance EC2 has ended, Karpenter looks for every two minutes; a NodeClaim that does not register it gives 15.
-/// Nothing else of Karpenter's ends one that is launched and not registered.
+/// Karpenter looks every two minutes for NodeClaims whose instance EC2 has terminated. It deletes a NodeClaim that does
+/// not register after 15 minutes. No other part of Karpenter deletes a NodeClaim between launch and registration.
 /// Sources: core v0.36.0, v1.0.5 pkg/controllers/nodeclaim/garbagecollection/controller.go (since v1.1 it looks for
 /// registered ones only), pkg/controllers/nodeclaim/lifecycle/liveness.go.
 const SOON: TimeDelta = TimeDelta::minutes(5);
