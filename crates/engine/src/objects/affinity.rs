@@ -44,8 +44,8 @@ impl Affinity {
         named.flat_map(|field| field.values.iter()).next().map(crate::objects::intern::Interned::as_str)
     }
 
-    /// What keeps a Node out: one unmet expression of each term, since one term that is met lets it in. Empty where it
-    /// is let in.
+    /// The expressions that exclude a Node: one unmet expression per term, because one met term is enough. Empty if the
+    /// Node is admitted.
     pub fn unmet(&self, node: &Meta) -> Vec<&Requirement> {
         let terms = &self.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
         let unmet: Vec<_> =

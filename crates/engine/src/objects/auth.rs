@@ -36,7 +36,7 @@ pub struct ConfigMapData {
     pub windows_ipam: Option<String>,
 }
 
-/// Of a kubeconfig the address of its API server: the rest may hold credentials.
+/// The API server's address from a kubeconfig. nodewhy drops the rest because it may hold credentials.
 /// Source: client-go v0.36.3 tools/clientcmd/api/v1/types.go `Cluster`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiServer(pub String);

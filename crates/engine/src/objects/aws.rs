@@ -21,7 +21,8 @@ pub struct AwsObservation {
     /// The call as IAM names it: `ec2:DescribeImages`.
     #[serde(deserialize_with = "nullable")]
     pub call: String,
-    /// What was asked about: an image, an instance, a cluster, `CLUSTER/ROLE`, an instance profile, a key, a VPC.
+    /// The subject of the question: an image, an instance, a cluster, `CLUSTER/ROLE`, an instance profile, a key, a
+    /// VPC.
     #[serde(deserialize_with = "nullable")]
     pub about: String,
     pub at: Option<DateTime<Utc>>,
@@ -79,7 +80,7 @@ pub struct AwsRefusal {
     pub action: String,
     #[serde(with = "message")]
     pub why: String,
-    /// IAM denies it: asking again is in vain until somebody changes a policy.
+    /// IAM denies the action. Asking again fails until an IAM policy changes.
     pub denied: bool,
 }
 

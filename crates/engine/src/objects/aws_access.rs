@@ -12,24 +12,24 @@ pub struct EksCluster {
     pub version: Option<String>,
     pub endpoint_public: Option<bool>,
     pub endpoint_private: Option<bool>,
-    /// Whom the public endpoint admits.
+    /// The CIDR blocks that the public endpoint admits.
     pub public_cidrs: Vec<String>,
     pub vpc: Option<String>,
-    /// Where the private endpoint has its addresses.
+    /// The subnets in which the private endpoint has its addresses.
     pub subnets: Vec<String>,
-    /// Those of the private endpoint.
+    /// The security groups of the private endpoint.
     pub groups: Vec<String>,
     /// `ipv4` or `ipv6`.
     pub ip_family: Option<String>,
 }
 
 impl EksCluster {
-    /// Whether access entries let anybody in.
+    /// Whether the cluster authenticates with access entries.
     pub fn reads_entries(&self) -> bool {
         matches!(self.authentication_mode.as_deref(), Some("API" | "API_AND_CONFIG_MAP"))
     }
 
-    /// Whether aws-auth lets anybody in.
+    /// Whether the cluster authenticates with aws-auth.
     pub fn reads_aws_auth(&self) -> bool {
         self.authentication_mode.as_deref() != Some("API")
     }
@@ -52,17 +52,17 @@ pub struct AccessEntry {
 pub struct InstanceProfile {
     pub role_arn: Option<String>,
     pub role_created: Option<DateTime<Utc>>,
-    /// Whether the role's trust policy lets EC2 assume it; `None` where that depends.
+    /// Whether the role's trust policy lets EC2 assume it. `None` if that depends on a condition.
     pub ec2_may_assume: Option<bool>,
 }
 
-/// What is attached to a role, and what stands in it.
+/// The policies of a role.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolePolicies {
     /// ARNs.
     pub attached: Vec<String>,
-    /// Names of policies that are the role's own.
+    /// Names of the inline policies.
     pub inline: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct KmsKey {
     pub arn: Option<String>,
 }
 
-/// Whom a key's policy and grants name, on whatever condition: ARNs, numbers of accounts, `*` for everybody.
+/// The principals that a key's policy and grants name, under any condition: ARNs, account numbers, `*` for everyone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeyUsers {

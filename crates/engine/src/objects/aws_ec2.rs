@@ -36,7 +36,7 @@ pub struct ImageVolume {
     pub encrypted: bool,
 }
 
-/// What a type of instances asks of an image, as `ec2:DescribeInstanceTypes` has it.
+/// The requirements of an instance type on an image, as `ec2:DescribeInstanceTypes` has them.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InstanceType {
@@ -81,11 +81,11 @@ pub struct Checks {
     pub instance: String,
 }
 
-/// What the instance printed while it booted.
+/// The instance's console output.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Console {
-    /// What its lines prove; of the lines only those that are known, masked. The rules read it among the logs.
+    /// The facts that its lines prove. Only known lines are kept, masked. The rules read them with the logs.
     pub journey: Journey,
     /// How much was read: the console of an instance that has just been launched is empty.
     pub bytes: usize,

@@ -41,7 +41,7 @@ pub struct VpcSubnet {
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteTable {
     pub id: String,
-    /// That of all subnets that no table is associated with.
+    /// Whether it is the main table, which applies to every subnet without an associated table.
     pub main: bool,
     pub subnets: Vec<String>,
     pub routes: Vec<VpcRoute>,

@@ -64,12 +64,13 @@ impl PodDisruptionBudget {
             && self.spec.selector.as_ref().is_some_and(|selector| selector.selects(&pod.metadata.labels))
     }
 
-    /// What says whether a pod of it may go now, and since when; before Kubernetes 1.21 only the status counts.
+    /// The condition that says whether one of its pods may be evicted now, and since when. Before Kubernetes 1.21 only
+    /// the status says so.
     pub fn allowed(&self) -> Option<&Condition> {
         conditions(&self.status.conditions, "DisruptionAllowed")
     }
 
-    /// Whether no pod of it may go now.
+    /// Whether none of its pods may be evicted now.
     pub fn allows_nothing(&self) -> bool {
         self.allowed().map_or(self.status.disruptions_allowed == Some(0), Condition::is_false)
     }

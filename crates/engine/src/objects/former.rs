@@ -1,8 +1,8 @@
 //! The kinds of Karpenter before 0.32, read as those that took their place.
 //!
 //! As Karpenter 0.32 itself reads both: core pkg/utils/nodepool/nodepool.go and pkg/utils/nodeclaim/nodeclaim.go `New`
-//! (v0.32.1), karpenter-provider-aws pkg/utils/nodeclass/nodeclass.go `New` (v0.32.0; tools/karpenter-convert calls it).
-//! What they were is told by their apiVersion, which their successors never had.
+//! (v0.32.1), karpenter-provider-aws pkg/utils/nodeclass/nodeclass.go `New` (v0.32.0; tools/karpenter-convert calls
+//! it). Their apiVersion, which their successors never had, shows that an object is of a former kind.
 
 use super::input::{Input, Object};
 use super::node_class::{AmiTerm, NodeClassSpec, NodeClassStatus, SelectorTerm};
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub const V1ALPHA5: &str = "karpenter.sh/v1alpha5";
 /// Of AWSNodeTemplates.
 pub const V1ALPHA1: &str = "karpenter.k8s.aws/v1alpha1";
-/// Of a NodeClaim that stands for a Node and nothing else: `cluster_state/old_machines.rs`.
+/// The apiVersion of a NodeClaim that nodewhy derives from a Node alone: `cluster_state/old_machines.rs`.
 pub(crate) const NODE: &str = "v1";
 /// Names the Provisioner of a Node or Machine. core pkg/apis/v1alpha5/labels.go (v0.31.0).
 pub const PROVISIONER_NAME: &str = "karpenter.sh/provisioner-name";
@@ -118,12 +118,12 @@ impl TemplateRef {
     }
 }
 
-/// What the node template of a Provisioner's own is called here; no object has such a name.
+/// The name that nodewhy gives the inline node template of a Provisioner. No object can have this name.
 fn inline(provisioner: &str) -> String {
     format!("{provisioner}/provider")
 }
 
-/// The Provisioner whose own node template is called so.
+/// The Provisioner that the inline node template of this name belongs to.
 pub fn inline_of(class: &str) -> Option<&str> {
     class.strip_suffix("/provider").filter(|name| !name.is_empty())
 }
@@ -340,7 +340,7 @@ impl Event {
 }
 
 impl Object {
-    /// What it was, where that is a kind of before Karpenter 0.32.
+    /// The former kind of the object, if it is a kind from before Karpenter 0.32.
     pub fn former_kind(&self) -> Option<&'static str> {
         match self {
             Self::NodePool(pool) if pool.is_provisioner() => Some("Provisioner"),

@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::ControlFlow;
 
-/// What nodewhy knows of a kind of object that a rule may read.
+/// A kind of input that a rule may read: its name, the command that shows it, and its API sources.
 #[derive(Debug, Clone, Copy)]
 struct Spec {
     name: &'static str,
@@ -236,7 +236,7 @@ impl Input {
         self.spec().may_be_absent
     }
 
-    /// Where its objects are in a cluster. Watches, RBAC and readiness follow from this.
+    /// The API resources that hold its objects. Watches, RBAC and readiness follow from them.
     pub const fn sources(self) -> &'static [ApiSource] {
         self.spec().sources
     }
@@ -321,7 +321,7 @@ impl ApiSource {
     }
 }
 
-/// What an object says it is.
+/// An object's apiVersion and kind, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TypeMeta {
@@ -355,8 +355,8 @@ impl Reading {
 }
 
 impl TypeMeta {
-    /// What a JSON object says it is. It reads no further than it must: where `apiVersion` and `kind` stand first, as
-    /// kubectl prints them, that is two lines. Empty where the object does not say, or is none.
+    /// The apiVersion and kind of a JSON object. It reads no further than it must: if they come first, as kubectl
+    /// prints them, it reads two lines. Empty if the object lacks them, or the text is no object.
     pub fn of_json(text: &str) -> Self {
         let (mut api_version, mut kind) = (None, None);
         fields(text, |field, value| {
@@ -449,7 +449,7 @@ impl Object {
         }
     }
 
-    /// The node class that stands within it, as a Provisioner may have one of its own.
+    /// Takes out the inline node class, which a Provisioner may have.
     pub fn provider_apart(&mut self) -> Option<Self> {
         match self {
             Self::NodePool(pool) => pool.provider.take().map(|class| Self::NodeClass(*class)),
@@ -457,7 +457,8 @@ impl Object {
         }
     }
 
-    /// What it is written as: an Event as one of core/v1, as its fields are, and a node class as what it was read as.
+    /// The apiVersion and kind with which nodewhy writes the object. It writes an Event as core/v1, which its fields
+    /// match, and a node class as it was read.
     pub fn type_meta(&self) -> TypeMeta {
         let type_ = |api_version: String, kind: &str| TypeMeta { api_version, kind: kind.to_owned() };
         match (self, self.input().sources()) {

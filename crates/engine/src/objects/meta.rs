@@ -43,7 +43,7 @@ impl Meta {
         self.annotations.get(key)
     }
 
-    /// Who wrote `spec` or `data` last, and when.
+    /// The last writer of `spec` or `data`, with the time.
     pub fn last_written(&self) -> Option<Written> {
         let writers = self.managed_fields.0.iter().filter(|f| f.owns_content);
         writers.filter_map(|f| Some(Written { at: f.time?, by: f.manager.to_string() })).max()

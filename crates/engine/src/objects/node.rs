@@ -15,8 +15,8 @@ pub struct Node {
     pub spec: NodeSpec,
     #[serde(deserialize_with = "nullable")]
     pub status: NodeStatus,
-    /// What nodewhy itself says on the Node, taken out of the conditions: no rule sees it, and it is no news, or
-    /// nodewhy would judge by its own verdict.
+    /// The condition that nodewhy itself writes on the Node, taken out of the conditions. No rule reads it, and its
+    /// change is no news: otherwise nodewhy would judge by its own verdict.
     #[serde(skip)]
     pub own_condition: Volatile<Option<Box<Condition>>>,
 }

@@ -100,7 +100,7 @@ pub struct NodeClaimStatus {
     pub image_id: Interned,
     #[serde(deserialize_with = "nullable")]
     pub node_name: Interned,
-    /// What Karpenter reckons, once it has launched the instance.
+    /// The resources for pods that Karpenter expects on the node, set once the instance is launched.
     #[serde(deserialize_with = "nullable")]
     pub allocatable: Pairs,
 }

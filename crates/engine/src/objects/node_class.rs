@@ -42,15 +42,15 @@ pub struct NodeClassSpec {
     pub block_device_mappings: Vec<BlockDevice>,
     #[serde(deserialize_with = "nullable")]
     pub capacity_reservation_selector_terms: Vec<SelectorTerm>,
-    /// Where EKS Auto Mode is to take the addresses of pods from.
+    /// The subnets from which EKS Auto Mode takes the addresses of pods.
     #[serde(deserialize_with = "nullable")]
     pub pod_subnet_selector_terms: Vec<SelectorTerm>,
-    /// `RAID0`: images and pods live on the instance's own disks, where it has any.
+    /// `RAID0`: images and pods are on the instance's own disks, if it has any.
     pub instance_store_policy: Option<Box<str>>,
     /// The interfaces that every instance has, in place of those that pods ask for.
     #[serde(deserialize_with = "nullable")]
     pub network_interfaces: Vec<NetworkInterface>,
-    /// What every instance is tagged with, beside Karpenter's own tags.
+    /// The tags that every instance gets, in addition to Karpenter's own.
     #[serde(deserialize_with = "nullable")]
     pub tags: Pairs,
 }
@@ -146,7 +146,7 @@ pub struct CapacityReservation {
 }
 
 impl CapacityReservation {
-    /// What it decides of a machine, by Karpenter's label.
+    /// The value that the reservation fixes for this label of the node.
     /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/offering/provider.go `createOfferings`.
     fn decides(&self, key: &str) -> Option<&str> {
         let value = match key {
@@ -263,7 +263,7 @@ impl NodeClass {
         }
     }
 
-    /// What `spec.amiFamily` would be called where the alias alone says it: `windows2022` is `Windows2022`.
+    /// The value of `spec.amiFamily` that the alias implies, if the field is unset: `windows2022` is `Windows2022`.
     pub fn family_by_alias(&self) -> Option<String> {
         let unsaid = self.spec.ami_family.is_none();
         let alias = self.spec.ami_selector_terms.iter().filter(|_| unsaid).find_map(|t| t.alias.as_deref())?;
@@ -398,7 +398,7 @@ const fn data_device(family: Family) -> Option<&'static str> {
 }
 
 impl BlockDevice {
-    /// Its size as EC2 is told: in GiB, rounded up.
+    /// Its size as Karpenter passes it to EC2: in GiB, rounded up.
     /// Source: karpenter-provider-aws v1.14.1 pkg/providers/launchtemplate/launchtemplate.go `volumeSize`.
     pub fn gib(&self) -> Option<u64> {
         let size = self.ebs.as_ref()?.volume_size.as_deref()?;

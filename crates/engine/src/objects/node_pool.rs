@@ -33,7 +33,7 @@ pub struct NodePoolSpec {
     pub limits: Pairs,
     #[serde(deserialize_with = "nullable")]
     pub disruption: Disruption,
-    /// Where it is set, the NodePool is static. Core pkg/apis/v1/nodepool.go (since v1.8.0).
+    /// If it is set, the NodePool is static. Core pkg/apis/v1/nodepool.go (since v1.8.0).
     pub replicas: Option<i64>,
 }
 
@@ -53,7 +53,7 @@ pub struct Budget {
     pub nodes: String,
 }
 
-/// What is no quantity is no limit either, and may be anything.
+/// Keeps the values that are quantities. Any other value is no limit, and may be anything.
 pub(super) fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
     let is_quantity = |value: &str| {
         let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -1,9 +1,9 @@
-//! Who takes in objects that are read from text, and where in a file each is written.
+//! Receivers of objects that are read from text, and the place of each object in its file.
 
 use super::ApiServerFacts;
 use super::input::{Input, Object};
 
-/// Where in a file an object is written.
+/// The place of an object in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectText<'t> {
     pub file: &'t str,
@@ -13,19 +13,19 @@ pub struct ObjectText<'t> {
     pub line: usize,
     /// The column in which the piece begins, from 1.
     pub column: usize,
-    /// Which of the `items`, of lists in lists, where the piece holds more than the object.
+    /// The index in `items`, for each level of nested lists, if the piece holds more than the object.
     pub items: &'t [usize],
 }
 
-/// Who takes in what is read.
+/// A receiver of the objects and files that are read.
 pub trait Sink {
     /// Takes an object.
     fn object(&mut self, object: Object, text: ObjectText<'_>);
 
-    /// All objects of this kind that were asked for were taken, also where there are none.
+    /// Called when all requested objects of this kind have been passed on, even if there are none.
     fn was_read(&mut self, _input: Input) {}
 
-    /// Takes what is known of the API server that the objects are of.
+    /// Takes the facts about the API server that the objects come from.
     fn of_api_server(&mut self, _facts: ApiServerFacts) {}
 
     /// Whether a file that begins like this is wanted whole, as something else than Kubernetes objects.
@@ -41,7 +41,8 @@ pub trait Sink {
         true
     }
 
-    /// Whether kinds of before Karpenter 0.32 are taken: what shows places in their text has to know their fields.
+    /// Whether it accepts kinds from before Karpenter 0.32. A receiver that shows places in their text has to know
+    /// their fields.
     fn takes_former_kinds(&self) -> bool {
         true
     }

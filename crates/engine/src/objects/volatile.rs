@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
-/// A value that is told anew with each report: the version of an object, a kubelet's heartbeat. Two states of an object
-/// that differ in it alone are equal, so no verdict may depend on it.
+/// A value that changes with every report: the version of an object, a kubelet's heartbeat. Two states of an object
+/// that differ only in it are equal, so no verdict may depend on it.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Volatile<T>(T);

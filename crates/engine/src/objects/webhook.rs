@@ -47,7 +47,7 @@ pub struct WebhookRule {
     pub scope: String,
 }
 
-/// That there is one: its expression is not read.
+/// A match condition. nodewhy does not read its expression.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct MatchCondition {

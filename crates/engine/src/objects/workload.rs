@@ -221,7 +221,8 @@ pub struct Terminated {
 }
 
 impl Pod {
-    /// What its containers ask for, by resource and quantity; a resource stands there once for each that does.
+    /// The requests of its containers, by resource and quantity. A resource appears once for each container that
+    /// requests it.
     pub fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
         self.spec.containers.iter().flat_map(|container| container.resources.requests.iter())
     }
@@ -235,8 +236,8 @@ impl Pod {
         self.metadata.owner_references.iter().find(|o| o.kind == "DaemonSet").map(|o| o.name.as_str())
     }
 
-    /// What is to be changed where all pods like this one should differ: a Deployment behind its ReplicaSet, another
-    /// owner, else the pod.
+    /// The kind and name of the object to edit in order to change all pods like this one: the Deployment behind a
+    /// ReplicaSet, another owner, or the pod itself.
     /// Source: kubernetes v1.36.3 pkg/controller/deployment/sync.go `getNewReplicaSet`, which names the ReplicaSet.
     pub fn workload(&self) -> (&str, &str) {
         let Some(owner) = self.metadata.owner_references.first() else { return ("Pod", &self.metadata.name) };
@@ -245,7 +246,7 @@ impl Pod {
         deployment.map_or((owner.kind.as_str(), owner.name.as_str()), |name| ("Deployment", name))
     }
 
-    /// The Node that it runs on, or that a DaemonSet made it for; empty where there is none.
+    /// The Node that it runs on, or that a DaemonSet created it for. Empty if there is none.
     pub fn node(&self) -> &str {
         if self.spec.node_name.is_empty() {
             self.spec.affinity.node().unwrap_or_default()
@@ -313,7 +314,7 @@ impl Pod {
         ended.flatten().filter_map(|ended| ended.finished_at).max()
     }
 
-    /// What the runtime says where it cannot make a container of this pod.
+    /// The runtime's message if it cannot create a container of this pod.
     /// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_container.go `ErrCreateContainer`.
     pub fn refused_container(&self) -> Option<&str> {
         let waiting = self.containers().filter_map(|c| c.state.waiting.as_ref());
@@ -407,7 +408,7 @@ impl DaemonSet {
     /// And this one where they are in the network of the host.
     const IMPLICIT_ON_HOST: (&'static str, &'static str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
-    /// What an environment variable is set to, in the first container that has it.
+    /// The value of an environment variable, from the first container that has it.
     pub fn env(&self, name: &str) -> Option<&str> {
         self.spec
             .template
