@@ -5,7 +5,7 @@ use super::{cordons, karpenter, vpc_cni};
 use crate::api::PAUSE_ANNOTATION;
 use crate::objects::ROLE_ARN;
 
-/// Beside these the one that the VPC CNI is told to look for (`ENI_CONFIG_ANNOTATION_DEF`).
+/// In addition, nodewhy reads the annotation that the VPC CNI's setting `ENI_CONFIG_ANNOTATION_DEF` names.
 pub const READ: [&str; 10] = [
     karpenter::CLASS_HASH,
     karpenter::CLASS_HASH_VERSION,

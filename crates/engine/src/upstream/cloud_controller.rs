@@ -6,7 +6,7 @@
 
 use crate::objects::{CLOUD_LABELS, ManagedField, Node};
 
-/// What the cloud controller is called in `managedFields`: its program's name, with which its user agent begins.
+/// The cloud controller's manager name in `managedFields`: its program's name, with which its user agent begins.
 /// Source: k8s.io/apiserver v0.36.3 pkg/endpoints/handlers/create.go `managerOrUserAgent`, k8s.io/client-go v0.36.3
 /// rest/config.go `DefaultKubernetesUserAgent`, kubernetes/cloud-provider-aws cmd/aws-cloud-controller-manager.
 const MANAGER: &str = "aws-cloud-controller-manager";
@@ -22,7 +22,7 @@ pub fn is_labelled(node: &Node) -> bool {
     labels(node).any(|(_, value)| !value.is_empty())
 }
 
-/// Who wrote a label of [`labels`], as far as `managedFields` tell. `kubectl get -o yaml` leaves those out.
+/// The writers of a label of [`labels`], from `managedFields`. `kubectl get -o yaml` omits those fields.
 pub fn writers<'n>(node: &'n Node, label: &str) -> impl Iterator<Item = &'n ManagedField> {
     node.metadata.managed_fields.0.iter().filter(move |field| field.owns_label(label))
 }
@@ -45,7 +45,7 @@ pub fn has_addressed(node: &Node) -> bool {
     addresses(node).next().is_some()
 }
 
-/// Who wrote `spec.taints` last: the list is atomic, so one manager owns it whole.
+/// The last writer of `spec.taints`. The list is atomic, so one manager owns it whole.
 pub fn last_taint_writer(node: &Node) -> Option<&ManagedField> {
     node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
 }

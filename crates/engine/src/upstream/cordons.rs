@@ -1,10 +1,10 @@
-//! Controllers that cordon a Node for a while, and the traces of those that have not taken that back.
+//! Controllers that cordon a Node for a while, and the traces of those that have not uncordoned it.
 
 use super::termination_handler;
 use crate::objects::Node;
 use chrono::{DateTime, Utc};
 
-/// Who took the Node out of service.
+/// The controller that took the Node out of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cordoner {
     /// aws-node-termination-handler, for an interruption.
@@ -24,11 +24,11 @@ pub struct Cordon {
     pub field: &'static str,
     pub says: String,
     pub since: DateTime<Utc>,
-    /// The handler's taint, where it set one.
+    /// The handler's taint, if it set one.
     pub taint: Option<String>,
 }
 
-/// What they are called in `managedFields`: the names of their programs.
+/// Their manager names in `managedFields`: the names of their programs.
 /// Sources: aws-node-termination-handler v1.25 Makefile `build`; kured 1.17.0 cmd/kured; cluster-autoscaler 1.33
 /// Makefile; k8s.io/client-go v0.36.3 rest/config.go `DefaultKubernetesUserAgent`.
 const MANAGERS: [(&str, Cordoner); 3] = [
@@ -37,14 +37,15 @@ const MANAGERS: [(&str, Cordoner); 3] = [
     ("cluster-autoscaler", Cordoner::Autoscaler),
 ];
 
-/// How far the GPU operator is with a new driver. Where that has failed, it leaves the Node to whoever looks.
+/// The state of the GPU operator's driver upgrade. If the upgrade fails, the operator leaves the Node for a person to
+/// fix.
 /// Source: NVIDIA/k8s-operator-libs pkg/upgrade/consts.go `UpgradeStateLabelKeyFmt`, `UpgradeStateFailed`.
 pub const DRIVER_STATE: &str = "nvidia.com/gpu-driver-upgrade-state";
 pub const DRIVER_FAILED: &str = "upgrade-failed";
-/// Of a Node that was cordoned before; the same file, `UpgradeInitialStateAnnotationKeyFmt`.
+/// Marks a Node that was cordoned before the upgrade: the same file, `UpgradeInitialStateAnnotationKeyFmt`.
 pub const CORDONED_BEFORE: &str = "nvidia.com/gpu-driver-upgrade.node-initial-state.unschedulable";
 
-/// Who cordoned the Node and has not taken it back, where it is one of these.
+/// The cordon of the Node, if one of these controllers set it and has not removed it.
 pub fn cordon(node: &Node) -> Option<Cordon> {
     let writers = node.metadata.managed_fields.0.iter().filter(|field| field.owns_cordon);
     let writer = writers.max_by_key(|field| field.time).filter(|_| node.spec.unschedulable);

@@ -6,19 +6,19 @@ use crate::objects::Pod;
 /// Source: aws/eks-pod-identity-agent v0.1 charts/eks-pod-identity-agent.
 pub const POD_IDENTITY_AGENT: &str = "eks-pod-identity-agent";
 
-/// Whose permissions a pod acts with.
+/// The source of a pod's AWS permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credentials<'p> {
     /// IAM roles for service accounts: the role that the ServiceAccount's annotation names.
     Irsa(&'p str),
     /// EKS Pod Identity: only the agent on the Node hands them out.
     PodIdentity,
-    /// Nothing else was given to it: the instance's role.
+    /// Neither of these: the instance's role.
     Node,
 }
 
 impl<'p> Credentials<'p> {
-    /// What the admission webhook wrote into the pod.
+    /// Reads the source from the pod's environment variables, which the admission webhook writes.
     /// Source: aws/amazon-eks-pod-identity-webhook v0.6 pkg/handler/handler.go `addEnvToContainer`.
     pub fn of(pod: &'p Pod) -> Self {
         let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);

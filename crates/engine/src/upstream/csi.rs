@@ -27,9 +27,9 @@ pub fn is_of_driver(set: &DaemonSet) -> bool {
     is_registrar(set) || set.spec.template.spec.containers.iter().any(|c| c.image.contains("csi-driver"))
 }
 
-/// The node part of this driver, which their names tell: ebs-csi-node is of ebs.csi.aws.com, longhorn-csi-plugin of
-/// driver.longhorn.io. Where several share a word with it, the one that has the fewest others: fsx-openzfs-csi-node is
-/// not of fsx.csi.aws.com, nor ebs-csi-node-windows of a Node with Linux.
+/// The node part of this driver, found by name: ebs-csi-node belongs to ebs.csi.aws.com, longhorn-csi-plugin to
+/// driver.longhorn.io. If several names share a word with the driver's, the one with the fewest other words is taken:
+/// fsx-openzfs-csi-node does not belong to fsx.csi.aws.com, nor ebs-csi-node-windows to a Linux node.
 pub fn node_part<'s>(sets: impl Iterator<Item = &'s DaemonSet>, driver: &str) -> Option<&'s DaemonSet> {
     let of_driver: Vec<&str> = words(driver).collect();
     let alike = sets.filter(|set| is_of_driver(set)).filter_map(|set| {
@@ -41,7 +41,7 @@ pub fn node_part<'s>(sets: impl Iterator<Item = &'s DaemonSet>, driver: &str) ->
     alike.min_by_key(|(others, set)| (*others, &set.metadata.name)).map(|(_, set)| set)
 }
 
-/// What a name says of the driver itself.
+/// The words of a name that identify the driver, without words that many names share.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     const NOBODYS: [&str; 9] = ["csi", "aws", "com", "io", "k8s", "driver", "storage", "node", "plugin"];
     name.split(['.', '-']).filter(|word| !NOBODYS.contains(word))

@@ -1,6 +1,6 @@
 //! The DaemonSets that make devices of a machine known to the scheduler, as their charts and manifests call them.
 
-/// What their names have in them, and how the names of what they offer begin.
+/// A part of each DaemonSet's name, and the prefix of the resources that it offers.
 ///
 /// Sources: NVIDIA/k8s-device-plugin deployments/helm, gpu-operator assets (nvidia-device-plugin-daemonset,
 /// nvidia-driver-daemonset, nvidia-container-toolkit-daemonset); aws-neuron-sdk k8s-neuron-device-plugin.yml; eks-charts
@@ -26,15 +26,15 @@ pub fn is_plugin(daemon_set: &str) -> bool {
     PLUGINS.iter().any(|(part, _)| daemon_set.contains(part))
 }
 
-/// Of a machine whose GPUs are to be cut into slices, how that went: `success`, `pending`, `rebooting`, `failed`.
+/// The state of slicing the node's GPUs: `success`, `pending`, `rebooting`, `failed`.
 /// Source: NVIDIA/mig-parted deployments/container/reconfigure-mig.sh.
 pub const MIG_STATE: &str = "nvidia.com/mig.config.state";
-/// How they are to be cut.
+/// The requested slicing.
 pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
-/// How the names of slices begin.
+/// The prefix of the resource names of slices.
 pub const MIG_SLICE: &str = "nvidia.com/mig-";
 
-/// What a plugin calls devices that several pods share, where it is told to rename them.
+/// The suffix that a plugin adds to the resource name of shared devices, if its configuration says so.
 /// Source: NVIDIA/k8s-device-plugin v0.17 api/config/v1/replicas.go `RenameByDefault`, internal/resource.
 pub const SHARED: &str = ".shared";
 

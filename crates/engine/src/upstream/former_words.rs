@@ -14,10 +14,10 @@ pub enum Words {
     BeforeMachines,
 }
 
-/// What no word of a rule is in: names of causes, of reasons, and where they lead.
+/// Fields that hold none of a rule's words, so their text stays: names of causes and reasons, links, identifiers.
 const KEPT: [&str; 6] = ["cause", "reason", "documentation", "uid", "labels", "lastTransitionTime"];
 
-/// As they stand in a text, the longer before the shorter.
+/// Present and former names as texts have them, the longer before the shorter.
 const NAMES: [(&str, &str); 22] = [
     ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name"),
     ("nodepools.karpenter.sh", "provisioners.karpenter.sh"),
@@ -67,7 +67,7 @@ const RESOURCES: [(&str, &str); 4] = [
 const MACHINES: [(&str, &str); 2] = [("nodeclaim", "machine"), ("nodeclaims", "machines")];
 const NODES: [(&str, &str); 2] = [("nodeclaim", "node"), ("nodeclaims", "nodes")];
 
-/// What a kind is read as.
+/// The present kind that nodewhy reads a kind as.
 pub(crate) fn present_kind(kind: &str) -> &str {
     match kind {
         "Provisioner" => "NodePool",

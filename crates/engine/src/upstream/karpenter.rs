@@ -9,7 +9,7 @@ use std::fmt;
 
 /// core pkg/apis/v1/taints.go (v1.14.3).
 pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
-/// Of a Node that is not usable yet, up to 0.10, which takes it off: karpenter-provider-aws
+/// The taint of a Node that is not usable yet. Karpenter up to 0.10 removes it: karpenter-provider-aws
 /// pkg/controllers/node/initialization.go (v0.10.0).
 pub const NOT_READY_TAINT: &str = "karpenter.sh/not-ready";
 /// core pkg/apis/v1/labels.go (v1.14.3); since v1.5.0.
@@ -17,28 +17,30 @@ pub const DO_NOT_SYNC_TAINTS_LABEL: &str = "karpenter.sh/do-not-sync-taints";
 /// core pkg/scheduling/taints.go `KnownEphemeralTaints` (v1.14.3); set by the kubelet, removed by the cloud controller.
 pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-/// A taint that Kubernetes or Karpenter itself sets, and takes off.
+/// Whether Kubernetes or Karpenter itself sets and removes a taint with this key.
 pub fn is_own_taint(key: &str) -> bool {
     const PREFIXES: [&str; 3] = ["karpenter.sh/", "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
     PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// Of a Node that Karpenter empties before it ends the instance, since 1.0 and before: core pkg/apis/v1/taints.go
-/// (v1.14.3), pkg/apis/v1beta1/taints.go (v0.37.0).
+/// The taints of a Node that Karpenter drains before it terminates the instance, since 1.0 and before.
+/// core pkg/apis/v1/taints.go (v1.14.3), pkg/apis/v1beta1/taints.go (v0.37.0).
 pub const DISRUPTED_TAINTS: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
 /// core pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.3).
 pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
-/// By when every pod of a Node that goes is deleted. core pkg/apis/v1/labels.go
+/// The time by which Karpenter deletes every pod of a terminating Node. core pkg/apis/v1/labels.go
 /// `NodeClaimTerminationTimestampAnnotationKey` (v1.0.5, v1.14.3).
 pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
-/// Of an EC2NodeClass. karpenter-provider-aws pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.1).
+/// Karpenter's finalizer on an EC2NodeClass. karpenter-provider-aws pkg/apis/v1/labels.go `TerminationFinalizer`
+/// (v1.14.1).
 pub const CLASS_TERMINATION_FINALIZER: &str = "karpenter.k8s.aws/termination";
 
-/// What the class said when the NodeClaim was made. karpenter-provider-aws pkg/apis/v1/labels.go (v1.14.1).
+/// The hash of the node class from which the NodeClaim was created. karpenter-provider-aws pkg/apis/v1/labels.go
+/// (v1.14.1).
 pub const CLASS_HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
 /// Hashes of different versions are not comparable.
 pub const CLASS_HASH_VERSION: &str = "karpenter.k8s.aws/ec2nodeclass-hash-version";
-/// What the NodePool's template said when the NodeClaim was made. core pkg/apis/v1/labels.go (v1.14.3).
+/// The hash of the NodePool's template from which the NodeClaim was created. core pkg/apis/v1/labels.go (v1.14.3).
 pub const POOL_HASH: &str = "karpenter.sh/nodepool-hash";
 pub const POOL_HASH_VERSION: &str = "karpenter.sh/nodepool-hash-version";
 /// core pkg/apis/v1/labels.go (v1.14.3); of pods too.
@@ -73,16 +75,16 @@ impl fmt::Display for Version {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Karpenter {
     pub version: Version,
-    /// Where the version was read, for sentences.
+    /// The place where nodewhy read the version, for sentences.
     pub source: String,
     /// `namespace/name` of the Deployment.
     pub deployment: String,
-    /// Whose it is, and nothing that changes.
+    /// The Deployment's name, namespace and UID, and nothing that changes.
     pub metadata: Meta,
     /// The environment variables of the container, as written.
     pub cluster_name: Option<String>,
     pub cluster_endpoint: Option<String>,
-    /// In base64; only where somebody sets it. Karpenter else takes that of its own connection.
+    /// In base64, if it is set. Otherwise Karpenter uses the one of its own connection.
     // karpenter-provider-aws v1.14.1 pkg/operator/operator.go GetCABundle
     pub cluster_ca_bundle: Option<String>,
     /// The last change of the Deployment: an upgrade, or other settings.
@@ -229,8 +231,9 @@ impl Karpenter {
         self.version >= Version(1, 7, 0) && self.gate("NodeOverlay") != Some(false)
     }
 
-    /// Whether it counts, for a pod's topology spread, only zones of NodePools whose own requirements and labels meet what
-    /// the pod selects, among which the name of the NodePool is not.
+    /// Whether it leaves the zones of a NodePool out of a pod's topology spread if the pod selects the NodePool by
+    /// name. It compares the pod's selection only with the NodePool's own requirements and labels, which do not include
+    /// the name.
     /// core v1.8.1 pkg/controllers/provisioning/scheduling/topologydomaingroup.go `matches` (core#2639), taken back in
     /// v1.8.2 (core#2791), not in v1.9.0; the AWS provider ships v1.8.1 as 1.8.4 (its go.mod read tag by tag).
     pub fn forgets_zones_of_named_pools(&self) -> bool {
@@ -242,17 +245,17 @@ impl Karpenter {
         if self.version < Version(1, 0, 0) { "v1beta1" } else { "v1" }
     }
 
-    /// Whether it is one of those of 0.33 to 0.37 that convert objects unless they are told not to, for a later 1.0.
-    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK`, pkg/webhooks/webhooks.go `ValidateConversionEnabled` (read
-    /// tag by tag; the AWS provider has the same numbers).
+    /// Whether it is a version of 0.33 to 0.37 that converts objects for a later 1.0, unless a setting turns that off.
+    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK`, pkg/webhooks/webhooks.go `ValidateConversionEnabled`
+    /// (read tag by tag; the AWS provider has the same numbers).
     fn prepares_for_v1(&self) -> bool {
         const SINCE: [Version; 5] =
             [Version(0, 33, 8), Version(0, 34, 9), Version(0, 35, 8), Version(0, 36, 5), Version(0, 37, 3)];
         SINCE.iter().any(|since| (since.0, since.1) == (self.version.0, self.version.1) && self.version >= *since)
     }
 
-    /// Whether it reads v1beta1, lists NodePools as v1 too once it has started, and panics where that fails for two
-    /// minutes, for whatever reason.
+    /// Whether it reads v1beta1, also lists NodePools as v1 after its start, and panics if that fails for two minutes
+    /// for any reason.
     /// core pkg/webhooks/webhooks.go `ValidateConversionEnabled` (v0.37.3); core#1914, in v0.33.12, v0.34.13, v0.35.12,
     /// v0.36.9 and v0.37.7, leaves it alone where v1 is not served.
     pub fn ends_without_v1(&self) -> bool {
@@ -262,10 +265,10 @@ impl Karpenter {
         self.prepares_for_v1() && UNTIL.iter().any(before) && self.answers_webhooks()
     }
 
-    /// Whether it answers to webhooks of admission and conversion: none does since 1.1, and before that it can be told not
-    /// to, which is the default of most from 0.33 to 0.37.
-    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK` (v0.32.9, v0.33.0, v0.37.0, v0.37.3, v1.0.5), pkg/webhooks
-    /// (gone in v1.1.0).
+    /// Whether it serves admission and conversion webhooks. No version since 1.1 does. Earlier versions have a setting
+    /// that turns them off, which is the default of most versions from 0.33 to 0.37.
+    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK` (v0.32.9, v0.33.0, v0.37.0, v0.37.3, v1.0.5),
+    /// pkg/webhooks (gone in v1.1.0).
     pub fn answers_webhooks(&self) -> bool {
         let (from_0_33, from_1) = (Version(0, 33, 0), Version(1, 0, 0));
         let by_default = self.version < from_0_33 || self.version >= from_1 || self.prepares_for_v1();
@@ -279,7 +282,7 @@ impl Karpenter {
     }
 }
 
-/// Whose patch numbers the image tag has.
+/// The project that assigned the version number in the image tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     Aws,

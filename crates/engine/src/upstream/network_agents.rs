@@ -1,6 +1,6 @@
 //! The DaemonSets without which pods of a Node have no network, as their charts and manifests call them.
 
-/// What makes the API server's Service reachable on a Node.
+/// The agent that makes the API server's Service reachable on a Node.
 pub const KUBE_PROXY: &str = "kube-proxy";
 
 /// Network plugins. The likelier first: Calico and Cilium also run beside another plugin, for policies only.

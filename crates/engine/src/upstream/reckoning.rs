@@ -13,7 +13,7 @@ type Settings = BTreeMap<String, Value>;
 pub const MIB: f64 = 1_048_576.0;
 pub const GIB: f64 = 1_073_741_824.0;
 
-/// What is kept back of a volume, in bytes.
+/// The parts of a volume that Karpenter does not count as free for pods, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KeptBack {
     pub kube: f64,
@@ -32,8 +32,8 @@ fn settings<'o>(class: &'o NodeClass, pool: &'o NodePool) -> &'o Settings {
     if class.spec.kubelet.is_empty() { &pool.spec.template.spec.kubelet } else { &class.spec.kubelet }
 }
 
-/// What is kept back of the volume of images and pods, of which a machine of the class has so much; `None` where a
-/// setting cannot be read.
+/// The parts that Karpenter keeps back of a volume of this many bytes for images and pods. `None` if a setting does not
+/// parse.
 pub fn of_volume(class: &NodeClass, pool: &NodePool, bytes: f64) -> Option<KeptBack> {
     let kubelet = settings(class, pool);
     let entry = |field: &str, key: &str| kubelet.get(field).and_then(|entries| entries.get(key));
@@ -58,7 +58,7 @@ pub fn of_volume(class: &NodeClass, pool: &NodePool, bytes: f64) -> Option<KeptB
     })
 }
 
-/// Whether class or NodePool say anything of what is kept back, but for volumes, or how many pods there may be.
+/// Whether the class or the NodePool sets how much CPU or memory is kept back, or how many pods a node may have.
 pub fn is_told(class: &NodeClass, pool: &NodePool) -> bool {
     let matters = |key: &String| matches!(key.as_str(), "cpu" | "memory" | "memory.available");
     settings(class, pool).iter().any(|(field, value)| match field.as_str() {
@@ -70,7 +70,7 @@ pub fn is_told(class: &NodeClass, pool: &NodePool) -> bool {
     })
 }
 
-/// What is kept back of so many CPUs, unless somebody says otherwise.
+/// The CPUs that Karpenter keeps back by default on an instance with this many.
 pub fn of_cpus(cpus: f64) -> f64 {
     const RANGES: [(f64, f64, f64); 4] =
         [(0.0, 1.0, 0.06), (1.0, 2.0, 0.01), (2.0, 4.0, 0.005), (4.0, f64::INFINITY, 0.0025)];

@@ -1,8 +1,8 @@
-//! Known startup taints and who removes them.
+//! Known startup taints, and the components that remove them.
 
 use crate::objects::{NodePool, Taint};
 
-/// Who removes a taint.
+/// The component that a taint belongs to.
 #[derive(Debug)]
 pub struct TaintOwner {
     /// The taint's key; a prefix where it ends in `/`.
@@ -11,13 +11,12 @@ pub struct TaintOwner {
     pub name: &'static str,
     /// Names of its DaemonSet, as its charts and manifests call it.
     daemon_sets: &'static [&'static str],
-    /// Who removes the taint, where the pod on the Node does not do it itself.
+    /// The component that removes the taint, if the owner's pod on the Node does not.
     pub remover: Option<&'static str>,
-    /// Why it may not have, where no pod on the Node can tell.
+    /// Why the taint may remain, if no pod on the Node can show it.
     pub otherwise: Option<&'static str>,
     pub fix: &'static str,
-    /// What to look at where its pod on the Node is Ready and the taint stays: what to do, and the command that tells
-    /// more.
+    /// The next step if its pod on the Node is Ready and the taint stays: what to do, and a command that shows more.
     pub ready: Option<(&'static str, &'static str)>,
 }
 
@@ -148,12 +147,12 @@ impl TaintOwner {
         self.daemon_sets.contains(&daemon_set)
     }
 
-    /// What its DaemonSets may be called.
+    /// The names that its DaemonSets may have.
     pub fn daemon_sets(&self) -> &'static [&'static str] {
         self.daemon_sets
     }
 
-    /// The Deployment that removes the taint, where that is not its pod on the Node.
+    /// The Deployment that removes the taint, if its pod on the Node does not.
     /// Sources: the charts cilium, istiod and datadog-operator.
     pub fn remover_deployment(&self) -> Option<&'static str> {
         match self.key {
@@ -187,7 +186,7 @@ pub fn among_taints(pool: &NodePool) -> Option<&Taint> {
     taints.iter().find(|taint| taint.effect != "PreferNoSchedule" && owner(taint).is_some())
 }
 
-/// Who removes this taint, where it is a known one.
+/// The owner of this taint, if nodewhy knows it.
 pub fn owner(taint: &Taint) -> Option<&'static TaintOwner> {
     OWNERS.iter().find(|o| if o.key.ends_with('/') { taint.key.starts_with(o.key) } else { taint.key == o.key })
 }

@@ -2,23 +2,23 @@
 
 use crate::objects::{Node, Taint};
 
-/// What it is called in `managedFields`: its program's name.
+/// Its manager name in `managedFields`: its program's name.
 pub(super) const MANAGER: &str = "node-termination-handler";
 
-/// What its taints begin with, with TAINT_NODE: the rest is spot-itn, rebalance-recommendation, scheduled-maintenance or
-/// asg-lifecycle-termination. Source: aws-node-termination-handler v1.25 pkg/node/node.go.
+/// The prefix of the taints that it sets with TAINT_NODE. The rest is spot-itn, rebalance-recommendation,
+/// scheduled-maintenance or asg-lifecycle-termination. Source: aws-node-termination-handler v1.25 pkg/node/node.go.
 const TAINTS: &str = "aws-node-termination-handler/";
 
-/// A Node with this label it uncordons itself, after the reboot.
+/// The handler itself uncordons a Node with this label, after the reboot.
 /// Source: the same file, `ActionLabelKey`.
 const ACTION_LABEL: &str = "aws-node-termination-handler/action";
 
-/// What its DaemonSet and its charts are called; `fullnameOverride` apart.
+/// Whether a DaemonSet has the name that its charts give, unless `fullnameOverride` is set.
 pub fn is_daemon_set(name: &str) -> bool {
     name.ends_with(MANAGER)
 }
 
-/// Whether it takes back itself what it did to the Node.
+/// Whether the handler itself uncordons the Node.
 pub(super) fn uncordons(node: &Node) -> bool {
     node.metadata.label(ACTION_LABEL).is_some()
 }

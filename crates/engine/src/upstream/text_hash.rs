@@ -1,4 +1,4 @@
-//! The hashes by which Karpenter knows whether a node class or a NodePool still says what a machine was launched with.
+//! The hashes by which Karpenter detects that a node class or a NodePool has changed since a node was launched.
 //!
 //! Karpenter writes the hash of the present text on the class and the NodePool, and that of the launch on the NodeClaim.
 //! Registration copies the latter to the Node.
@@ -9,14 +9,14 @@ use crate::objects::Meta;
 use crate::objects::intern::Interned;
 use std::fmt;
 
-/// A hash, and the way it was reckoned in.
+/// A hash, and the version of the hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextHash<'o> {
     hash: &'o str,
     version: Option<&'o str>,
 }
 
-/// The same, for keys. Of an object without a hash both parts are empty.
+/// A hash as a map key. Both parts are empty if the object has no hash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct HashKey {
     hash: Interned,
@@ -48,7 +48,7 @@ fn of<'m>(meta: &'m Meta, hash: &str, version: &str) -> Option<TextHash<'m>> {
 }
 
 impl HashKey {
-    /// That of the node class which a machine was launched with.
+    /// The hash of the node class that a node was launched with.
     pub fn of_class(meta: &Meta) -> Self {
         TextHash::of_class(meta).map(TextHash::key).unwrap_or_default()
     }

@@ -18,12 +18,13 @@ pub enum PlacementObstacle {
     StartupTaint,
     /// The pod asks for a label that the NodePool gives no machine, and no NodePool has anything else against it.
     Label,
-    /// Nothing is said of it: a NodePool whose own requirements leave no instance type is passed over, whatever the pod.
+    /// Karpenter says nothing about the NodePool. Its own requirements leave no instance type, so Karpenter skips it
+    /// for every pod.
     /// Source: core pkg/controllers/provisioning/scheduling/scheduler.go `NewScheduler` (v1.14.1).
     PassedOver,
 }
 
-/// What Karpenter says of a pod that it makes no machine for; before 0.16 in other words.
+/// Karpenter's message about a pod that it launches no node for. Before 0.16 it had other words.
 /// Sources: core pkg/controllers/provisioning/scheduling/events.go (v1.14.1); aws/karpenter v0.11.1 pkg/events/recorder.go
 /// `PodFailedToSchedule`.
 fn said(event: &Event) -> Option<&str> {
@@ -113,24 +114,24 @@ fn of_pool<'e>(event: &'e Event, named: &str) -> impl Iterator<Item = &'e str> {
 /// The key of a requirement, and its values where it lists them all.
 pub type UnmetRequirement<'e> = (&'e str, Option<Vec<&'e str>>);
 
-/// What Karpenter says where no instance type meets what is asked for, whatever is free.
+/// Karpenter's reason if no instance type meets the requirements, whatever is available.
 const UNMET: [&str; 1] = ["no instance type met all requirements"];
-/// And where those that do, and are large enough, are offered in no zone and capacity type that is asked for, or have
-/// no price.
+/// Karpenter's reasons if instance types meet the requirements and are large enough, but have no price, or no offering
+/// in the required zones and capacity types.
 const UNOFFERED: [&str; 2] =
     ["no instance type has the required offering", "had enough resources, had a required offering"];
 
-/// What a NodePool and a pod ask for together, where no instance type meets that, whatever is free. `None` where
-/// something else is said of the NodePool.
+/// The combined requirements of a NodePool and a pod, if no instance type meets them, whatever is available. `None` if
+/// Karpenter gives another reason for the NodePool.
 ///
-/// Of more than five values the rest are only counted.
+/// Karpenter lists five values of a requirement and only counts the rest.
 /// Sources: core pkg/controllers/provisioning/scheduling/nodeclaim.go `InstanceTypeFilterError`,
 /// pkg/scheduling/requirement.go `String` (v1.0.5, v1.4.0, v1.14.1).
 pub fn unmet<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
     asked(event, named, &UNMET)
 }
 
-/// The same where the instance types that meet it are not offered.
+/// The combined requirements of a NodePool and a pod, if the instance types that meet them are not offered.
 pub fn unoffered<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
     asked(event, named, &UNOFFERED)
 }
@@ -150,22 +151,22 @@ fn asked<'e>(event: &'e Event, named: &str, reasons: &[&str]) -> Option<Vec<Unme
     list.split(", ").map(entry).collect()
 }
 
-/// What a pod and the DaemonSets ask for of one machine, where no instance type that a NodePool allows has so much.
+/// The sum that a pod and the DaemonSets request on one node, if no instance type that a NodePool allows has as much.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortfall<'e> {
-    /// Resources and quantities; the least of them where they differ by the instance type.
+    /// Resources and quantities. If they differ by instance type, these are the least.
     pub total: Vec<(&'e str, &'e str)>,
-    /// The part of the DaemonSets, which versions before 1.14 tell.
+    /// The part of the DaemonSets, which versions before 1.14 report.
     pub overhead: Option<Vec<(&'e str, &'e str)>>,
-    /// The most of them where they differ by the instance type.
+    /// The most, if they differ by instance type.
     pub most: Vec<(&'e str, &'e str)>,
 }
 
-/// What Karpenter says where every instance type fails for its resources, whatever else speaks against it, and where
-/// all fail that the pod may have in another respect.
+/// Karpenter's reasons if every instance type lacks resources, or at least every one that meets the other requirements.
 ///
-/// It looks in this order: had one met the requirements and been large enough, it would have been launched, or the
-/// message would be that of `UNOFFERED`. So what comes after that says of all that meet them that they are too small.
+/// Karpenter checks in this order. If an instance type met the requirements and was large enough, Karpenter would
+/// launch it or give a reason of `UNOFFERED`. So a later reason means that all instance types that meet the
+/// requirements are too small.
 /// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `FailureReason`, `InstanceTypeFilterError` (v1.0.5,
 /// v1.4.0, v1.14.1).
 const TOO_SMALL: [&str; 4] = [
@@ -174,10 +175,10 @@ const TOO_SMALL: [&str; 4] = [
     "which had enough resources and the required offering met",
     "no instance type met the requirements/resources/offering tuple",
 ];
-/// The same where none meets the requirements either, or none is offered.
+/// Karpenter's reasons if, in addition, none meets the requirements or none is offered.
 const ALSO_TOO_SMALL: [&str; 2] = ["no instance type had enough resources", "or had enough resources"];
 
-/// What is asked for of a machine of the NodePool, where resources are what no instance type has enough of.
+/// The resources that are requested on a node of the NodePool, if no instance type has enough of them.
 pub fn shortfall<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
     let mut parts = of_pool(event, named);
     let part = parts.find(|part| TOO_SMALL.iter().chain(&ALSO_TOO_SMALL).any(|reason| part.contains(reason)))?;
@@ -188,7 +189,8 @@ pub fn shortfall<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
     Some(Shortfall { total, overhead: listed(part, "daemonset overhead={"), most })
 }
 
-/// The same before 0.26, which does not say whether resources or requirements leave none.
+/// The requested resources in a message before 0.26, which does not say whether resources or requirements exclude every
+/// instance type.
 /// Source: core pkg/controllers/provisioning/scheduling/machine.go `Add` (v0.25.0, v0.27.5).
 pub fn unsatisfied<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
     let part = of_pool(event, named).find(|part| part.contains("no instance type satisfied resources {"))?;
@@ -196,7 +198,7 @@ pub fn unsatisfied<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
     Some(Shortfall { most: total.clone(), total, overhead: None })
 }
 
-/// What a NodePool and a pod ask for together, where instance types meet that, and resources are all that is short.
+/// The combined requirements of a NodePool and a pod, if instance types meet them and only resources are short.
 pub fn outsized<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
     asked(event, named, &TOO_SMALL)
 }
@@ -209,16 +211,16 @@ pub fn nominated(event: &Event) -> Option<&str> {
     claim.split(',').next()
 }
 
-/// What Karpenter says of a pod that its topologySpreadConstraints keep from a NodePool's zones.
+/// Karpenter's reason if a pod's topologySpreadConstraints exclude the NodePool's zones.
 /// Source: core pkg/controllers/provisioning/scheduling/topology.go `topologyError` (v1.0.5, v1.14.1).
 const UNSPREAD: &str = "unsatisfiable topology constraint for topology spread, key=topology.kubernetes.io/zone ";
 
-/// The same of its podAffinity. core pkg/controllers/provisioning/scheduling/topologygroup.go `TopologyType.String`
-/// (v1.0.5, v1.14.1).
+/// Karpenter's reason if a pod's podAffinity excludes them.
+/// core pkg/controllers/provisioning/scheduling/topologygroup.go `TopologyType.String` (v1.0.5, v1.14.1).
 const UNACCOMPANIED: &str = "unsatisfiable topology constraint for pod affinity, key=topology.kubernetes.io/zone ";
 
-/// The zones that the spread of a pod wants next, for they have the fewest, and those that a NodePool allows, where it
-/// allows none of the former.
+/// The zones that a pod's spread requires next, because they have the fewest pods, and the zones that the NodePool
+/// allows. `None` if the NodePool allows one of the former.
 pub fn unspread<'e>(event: &'e Event, named: &str) -> Option<(Vec<&'e str>, Vec<&'e str>)> {
     let mut parts = of_pool(event, named);
     let (_, spread) = parts.find_map(|part| part.split_once(UNSPREAD))?;
@@ -228,20 +230,20 @@ pub fn unspread<'e>(event: &'e Event, named: &str) -> Option<(Vec<&'e str>, Vec<
     is_apart.then_some((wanted, allowed))
 }
 
-/// Whether no zone at all counts for the spread of a pod, of whichever NodePool it is said.
+/// Whether no zone at all counts for a pod's spread, for any NodePool in the message.
 pub fn counts_nothing(event: &Event) -> bool {
     said(event)
         .is_some_and(|said| said.split(UNSPREAD).skip(1).any(|spread| spread.starts_with("(counts = , podDomains")))
 }
 
-/// What Karpenter says of a pod that has to be in a zone which the NodePool does not allow.
+/// Karpenter's reason if a pod has to be in a zone that the NodePool does not allow.
 /// Source: core pkg/scheduling/requirements.go `badKeyError` (v1.0.5, v1.14.1).
 const OF_NO_ZONE: &str = "key topology.kubernetes.io/zone, topology.kubernetes.io/zone ";
-/// How it writes that nothing is left of the zones: demands for several exclude each other.
+/// Karpenter's text if no zone is left because the zone requirements exclude each other.
 /// Source: core pkg/scheduling/requirement.go `String` (v1.0.5, v1.14.1).
 const NO_ZONE_LEFT: &str = "topology.kubernetes.io/zone DoesNotExist";
 
-/// The zones that a pod is bound to, where these are what keeps it from a NodePool.
+/// The zones that a pod is bound to, if they keep it off a NodePool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bound<'e> {
     /// To several at once.
@@ -254,7 +256,8 @@ pub enum Bound<'e> {
     Unaccompanied { zones: Vec<&'e str>, friends: Vec<&'e str> },
 }
 
-/// Where a pod has to be, by its own words or by its volumes, which Karpenter adds to them.
+/// The zones that keep a pod off the NodePool, from its own fields or its volumes. Karpenter adds the volumes' zones to
+/// the pod's requirements.
 /// Source: core pkg/controllers/provisioning/scheduling/volumetopology.go `Inject` (v1.0.5, v1.14.1).
 pub fn bound<'e>(event: &'e Event, named: &str) -> Option<Bound<'e>> {
     let mut parts = of_pool(event, named);
