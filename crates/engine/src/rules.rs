@@ -35,12 +35,13 @@ pub struct Rule {
     pub cause: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// The stages whose waiting it can explain.
+    /// The stages at which it can explain a stuck node.
     pub stages: &'static [Stage],
-    /// What it reads beside the machine itself, whoever reads it on its behalf: `tests/it/reads.rs` watches.
+    /// The inputs that it reads besides the node itself, directly or through shared code. `tests/it/reads.rs` checks
+    /// them.
     pub reads: &'static [Input],
-    /// Whether the text of the objects shows it, so that `lint` tells it. The others take a machine that has failed: a
-    /// role that aws-auth does not name may have an access entry, and an image that no machine has joined with may be a
+    /// Whether the text of the objects shows it, so that `lint` reports it. Other causes need a failed node as proof: a
+    /// role that aws-auth does not name may have an access entry, and an image that no node has joined with may be a
     /// good one.
     pub lint: bool,
     /// The versions it is about, in words.
@@ -195,27 +196,27 @@ pub const ALL: &[&Rule] = &[
     &launch::drifts_at_once::RULE,
 ];
 
-/// The rules that know a stage, and all that they read.
+/// The rules of a stage, and all inputs that they read.
 #[derive(Debug)]
 pub struct OfStage {
     /// In the order of [`ALL`].
     pub rules: Vec<&'static Rule>,
     reads: BTreeSet<Input>,
-    /// What only those read that go by a log is left out.
+    /// The same without the inputs of rules that depend on a log.
     reads_without_logs: BTreeSet<Input>,
 }
 
 impl OfStage {
-    /// What its rules read here: those that go by a log say nothing where there is none.
+    /// The inputs that its rules read in this cluster. Rules that depend on a log report nothing if there is no log.
     pub fn reads(&self, cluster: &ClusterState) -> &BTreeSet<Input> {
         if cluster.missing(Input::Logs).is_some() { &self.reads_without_logs } else { &self.reads }
     }
 }
 
-/// What every case is made of.
+/// The inputs that every case needs.
 const MACHINE: [Input; 2] = [Input::Nodes, Input::NodeClaims];
 
-/// Sorted once: every judgement asks.
+/// Sorted once, because every judgement needs it.
 static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
     let mut of_stage: BTreeMap<Stage, OfStage> = BTreeMap::new();
     for rule in ALL {
@@ -236,63 +237,63 @@ static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
     of_stage
 });
 
-/// The rules that know this stage; `None` where none does.
+/// The rules of this stage. `None` if there are none.
 pub fn of_stage(stage: Stage) -> Option<&'static OfStage> {
     OF_STAGE.get(&stage)
 }
 
-/// Of whom only the API server can say whether the machine's kubelet may create its Node.
+/// The identity of the node's kubelet, if only the API server can say whether it may create its Node.
 pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
     shared::aws_auth_role::in_doubt(case)
 }
 
-/// The name of the role that a machine has, as far as it can be told.
+/// The name of the node role, if nodewhy can derive it.
 pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::node_role::name(case)
 }
 
-/// The name of the instance profile that a machine has.
+/// The name of the instance profile of the node.
 pub fn profile_of_machine<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::node_role::profile_name(case)
 }
 
-/// The role of a machine that joins only with certain policies.
+/// The role of the node, if the node joins only with certain policies.
 pub fn policies_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     access::node_role_lacks_policy::role_in_question(case)
 }
 
-/// The key of the machine's volumes, where EC2 may have ended the machine for it.
+/// The key of the instance's volumes, if EC2 may have terminated the instance because of it.
 pub fn volume_key_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::instance_state::key_in_question(case)
 }
 
-/// The image whose snapshot may be what EC2 could not decrypt.
+/// The image with a snapshot that EC2 may have failed to decrypt.
 pub fn encrypted_image_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::instance_state::image_in_question(case)
 }
 
-/// The instance types that the machine's image may not fit.
+/// The instance types that the node's image may not fit.
 pub fn types_in_question<'w>(case: &Case<'w>) -> Vec<&'w str> {
     shared::image_fit::types_in_question(case)
 }
 
-/// The ARN of that key, where its policy and grants decide.
+/// The ARN of the key of the instance's volumes, if its policy and grants decide.
 pub fn key_users_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::instance_state::key_users_in_question(case)
 }
 
-/// The code of the quota of EC2 for which a launch was refused.
+/// The code of the EC2 quota because of which EC2 refused a launch.
 pub fn quota_in_question(case: &Case) -> Option<&'static str> {
     shared::launch_blame::quota_in_question(case)
 }
 
-/// What is to be known of the machine's way to the API server and to AWS, as far as it can be named yet.
+/// The questions about the instance's network path to the API server and to AWS that nodewhy can ask so far.
 pub fn network_questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
     shared::network_path::questions(case)
 }
 
-/// What is to be said of an image before anything is launched with it, the field that it lies with, and the rule whose
-/// page explains it.
+/// A fault of an image that is visible before a launch: the rule that explains it, the field to change, and the
+/// message.
 pub fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<(&'static Rule, &'static str, String)> {
     let unavailable = || {
         let message = shared::image_selection::preflight(told, class, ami)?;
@@ -305,12 +306,12 @@ pub fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<
     unavailable().or_else(too_small)
 }
 
-/// Where the page of a cause is published.
+/// The address of a cause's page.
 pub fn documentation(cause: &str) -> String {
     format!("https://github.com/nodewhy/nodewhy/blob/main/docs/causes/{cause}.md")
 }
 
-/// The rule of a cause; names are compared without regard to case.
+/// The rule of a cause. Upper and lower case do not matter.
 pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|rule| rule.cause.eq_ignore_ascii_case(cause))
 }

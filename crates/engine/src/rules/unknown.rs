@@ -54,12 +54,12 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Launch => finding
             .unknown("Does Karpenter run, and is it the leader?", "kubectl get pods,lease -A | grep karpenter")
             .unknown(
-                "What does Karpenter log about it?",
+                "Which error does Karpenter log about it?",
                 format!("{} | grep {}", commands::karpenter_log(case), name(case)),
             ),
         Stage::Register => finding
             .unknown(
-                "What does Karpenter log about it?",
+                "Which error does Karpenter log about it?",
                 format!("{} | grep {}", commands::karpenter_log(case), name(case)),
             )
             .unknown(
@@ -69,7 +69,7 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Initialize | Stage::Ready => {
             let finding = match case.node {
                 Some(node) => finding
-                    .unknown("What do the Node and its pods report?", format!("kubectl describe node {}", node.name())),
+                    .unknown("Does the Node or a pod report errors?", format!("kubectl describe node {}", node.name())),
                 None => finding,
             };
             ask_the_instance(case, finding)

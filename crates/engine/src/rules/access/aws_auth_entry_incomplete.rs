@@ -186,7 +186,7 @@ fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
     .fix(format!("Correct the group to {BOOTSTRAPPERS_GROUP}."))
     .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
     .unknown(
-        "What did the instance print while it booted?",
+        "Did the instance print an error while it booted?",
         "aws ec2 get-console-output --latest --output text --instance-id INSTANCE",
     );
     Some(finding)

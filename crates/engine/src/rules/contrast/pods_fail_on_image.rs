@@ -61,7 +61,7 @@ fn check(case: &Case) -> Opinion {
         .fix(format!("{kernel}Pin the working image ({other}) for these pods. Or use user data to load the kernel module or install what is missing."))
         .step(Risk::Inspect, "See the pod's message", Some(format!("kubectl describe pod -n {namespace} {name}")))
         .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")))
-        .unknown("What does this image lack that the other has: a kernel module, a program, a setting?", format!("kubectl get node {} {} -o yaml | grep -e kernelVersion -e osImage", node.name(), well.first().map_or("", String::as_str)))
+        .unknown("Which kernel module, program or setting does this image lack that the other has?", format!("kubectl get node {} {} -o yaml | grep -e kernelVersion -e osImage", node.name(), well.first().map_or("", String::as_str)))
         .into()
 }
 

@@ -55,9 +55,9 @@ fn check(case: &Case) -> Opinion {
             "See its probes, requests and restarts",
             Some(format!("kubectl describe pod -n {namespace} {name}")),
         )
-        .unknown("What takes the CPU of the Node?", format!("kubectl describe node {}", node.name()))
+        .unknown("Which pods take the CPU of the Node?", format!("kubectl describe node {}", node.name()))
         .unknown(
-            "What does it log before the kubelet kills it?",
+            "Which error does it log before the kubelet kills it?",
             format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50"),
         )
         .into()

@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
         .step(Risk::Inspect, "See what differs between its revisions", format!("kubectl rollout history daemonset -n {namespace} {set}"))
         .step(Risk::Mutating, "Go back to the former revision. Its pods restart", format!("kubectl rollout undo daemonset -n {namespace} {set}"))
         .unknown(
-            format!("What does the new revision of {set} do to the routes and rules of pods that ran before the update?"),
+            format!("How does the new revision of {set} change routes and rules of pods that ran before the update?"),
             format!("kubectl logs -n {namespace} {} --all-containers --tail=50", agent.metadata.name),
         )
         .into()

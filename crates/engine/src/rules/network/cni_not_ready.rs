@@ -75,7 +75,7 @@ fn check(case: &Case) -> Opinion {
             evidence,
         )
         .fix("Look at the instance: on this kind of node no pod sets up the network.")
-        .unknown("What do the node's own services log?", format!("kubectl describe node {}", node.name())),
+        .unknown("Which error do the node's own services log?", format!("kubectl describe node {}", node.name())),
         (Some(pod), _) => asking_for_eni_config(case, node, pod, because(of_pod(case, node, pod), evidence)),
         (None, Some(name)) => because(without_pod(case, node, name), evidence),
         (None, None) if case.cluster.missing(Input::DaemonSets).is_none() => Finding::new(

@@ -139,7 +139,8 @@ fn others_may_be_it(case: &Case, node: &Node) -> bool {
         && fitting.any(|(_, names)| names.iter().any(|name| Some(name.as_str()) != own))
 }
 
-/// What tells Nodes and NodeClaims apart before a Node has its providerID: NodePool and zone, each where it is known.
+/// The NodePool and the zone of a Node or NodeClaim, each if known. They distinguish Nodes before a Node has its
+/// providerID.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place([Option<String>; 2]);
 

@@ -59,7 +59,7 @@ fn check(case: &Case) -> Opinion {
     .step(Risk::Mutating, "Keep new pods away", Some(format!("kubectl cordon {}", node.name())))
     .step(Risk::Destructive, "Delete the pod, so that the scheduler assigns it to another node", Some(format!("kubectl delete pod -n {namespace} {name}")))
     .ask_aws(
-        "What else is attached to the instance: network interfaces, or volumes from outside Kubernetes?",
+        "Which network interfaces, or volumes from outside Kubernetes, are attached to the instance?",
         format!(
             "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].[BlockDeviceMappings,NetworkInterfaces]'",
             case.instance_id().unwrap_or("INSTANCE")

@@ -141,7 +141,7 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
     Obstacle::new(Proof::Open, why, blame, Link::new(object, format!("it has no pod on Node {}", node.name())))
         .fix(format!("Find out why DaemonSet {name} creates no pod there: its events name a quota, an admission policy or its own affinity."))
         .step(Risk::Inspect, "See why the DaemonSet creates no pod", describe.clone())
-        .ask(format!("What do the events of DaemonSet {name} say?"), describe)
+        .ask(format!("Which error do the events of DaemonSet {name} report?"), describe)
 }
 
 /// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `nodeConditionToTaintKeyStatusMap`.

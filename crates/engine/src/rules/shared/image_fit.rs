@@ -32,9 +32,9 @@ pub(crate) enum Want {
     OtherNetwork,
     BootMode(String),
 }
+
 /// The image that the machine would be launched from, if the launch was refused and the refusal does not say exactly
 /// why. If several images match, nodewhy cannot know which one it was.
-/// Of several images nobody knows which was taken.
 pub(crate) fn image_in_question<'w>(case: &Case<'w>) -> Option<(&'w str, &'w NodeClass)> {
     let (claim, class) = (case.claim?, case.class().filter(|class| class.is_ec2())?);
     let launched = claim.condition("Launched").filter(|c| !c.is_true())?;

@@ -53,7 +53,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
     let finding = or_ask(
         finding,
         aws.console(instance),
-        "What did the instance print while it booted (nodeadm, bootstrap.sh, cloud-init)?",
+        "Did the instance print an error while it booted (nodeadm, bootstrap.sh, cloud-init)?",
         format!("aws ec2 get-console-output --latest --output text --instance-id {instance}"),
         |console, at| {
             let nothing = console.journey.open().is_empty() && console.bytes > 0;

@@ -99,7 +99,7 @@ fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
             let says = "cluster-autoscaler was about to remove the Node and still runs, but has not removed it";
             let because = "no lifecycle hook commonly holds an instance for that long";
             finding(node, left, why(Confidence::Likely, says.to_owned(), because)).ask_aws(
-                "What does the Auto Scaling group report about the instance?",
+                "Which lifecycle state does the Auto Scaling group report for the instance?",
                 format!(
                     "aws autoscaling describe-auto-scaling-instances --instance-ids {}",
                     case.instance_id().unwrap_or("INSTANCE")

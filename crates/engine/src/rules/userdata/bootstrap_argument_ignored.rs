@@ -75,7 +75,7 @@ fn check(case: &Case) -> Opinion {
     .fix(fix)
     .step(
         Risk::Mutating,
-        "Correct userData; new machines are then right",
+        "Correct userData. New nodes will be correct",
         Some(format!("kubectl edit ec2nodeclass {name}")),
     )
     .into()

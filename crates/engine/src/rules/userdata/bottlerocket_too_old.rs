@@ -102,7 +102,7 @@ fn in_user_data(case: &Case, class: &NodeClass, version: Version) -> Option<TooN
     })
 }
 
-/// Where a table of this name, or one below it, begins.
+/// The place of the header of this TOML table, or of a table below it.
 fn header(text: &str, table: &str) -> Option<Span> {
     let mut start = 0;
     text.split_inclusive('\n').find_map(|line| {

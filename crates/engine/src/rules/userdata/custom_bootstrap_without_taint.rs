@@ -95,7 +95,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// Where the taint belongs: the option that starts the kubelet, else the whole of the bootstrap.
+/// The place for the taint: the option that passes flags to the kubelet, or otherwise the whole bootstrap.
 fn place(user_data: &UserData) -> Span {
     let call = user_data.bootstrap_calls.first();
     let option = call

@@ -19,11 +19,11 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Whatever starts a kubelet has one of these words in it.
+/// Every text that starts a kubelet has one of these words.
 const JOINING: &[&str] =
     &["kube", "node", "eks", "bootstrap", "join", "register", "cluster", "settings", "ignition", "k3s", "rke"];
 
-/// What may run a text that is not here.
+/// Commands that may run a text from elsewhere.
 const ELSEWHERE: &[&str] = &[
     "curl",
     "wget",
@@ -50,10 +50,10 @@ const ELSEWHERE: &[&str] = &[
     "salt-call",
 ];
 
-/// What stands before a command without being one.
+/// Words and marks that may precede a command.
 const PREFIXES: &[&str] = &["sudo", "exec", "nohup", "time", "if", "then", "else", "do", "while", "!", "-", "{", "("];
 
-/// Whether every command of `text` is here to be read, and none of them joins a cluster.
+/// Whether nodewhy can read every command of `text`, and none of them joins a cluster.
 fn joins_nothing(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let readable = ["#!", "#cloud-config", "mime-version:", "content-type:"]

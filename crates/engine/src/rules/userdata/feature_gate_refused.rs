@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
             ),
             _ => format!("Take {name} out of the feature gates in userData."),
         },
-        step: "Remove the gate; new machines are then right",
+        step: "Remove the gate. New nodes will be correct",
     };
     start.ends_over(case, setting)
 }

@@ -77,11 +77,11 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object(&class.api_version, kind, name).field("spec.userData").at(text, span))
     .fix("Take the bootstrap command out of userData and keep instanceStorePolicy: RAID0.")
-    .step(Risk::Mutating, "Take it out; new machines are then right", Some(commands::edit(class)));
+    .step(Risk::Mutating, "Take it out. New nodes will be correct", Some(commands::edit(class)));
     ask_the_instance(case, finding).into()
 }
 
-/// Where a bootstrap command binds directories to the disks.
+/// The place where a bootstrap command binds directories to the disks.
 fn binds(text: &str) -> Option<Span> {
     const DISKS: &str = "\"ephemeral-storage\"";
     let at = text.find("bootstrap-commands").filter(|_| text.contains("\"bind\""))?;

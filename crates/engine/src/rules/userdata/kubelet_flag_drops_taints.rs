@@ -64,7 +64,7 @@ fn check(case: &Case) -> Opinion {
     .fix("Take the flag out of userData and declare the taint in the NodePool's taints or startupTaints.")
     .step(
         Risk::Mutating,
-        "Remove the flag; new machines are then right, this one cannot be mended",
+        "Remove the flag. New nodes will be correct, but not this one",
         Some(format!("kubectl edit ec2nodeclass {name}")),
     )
     .step(

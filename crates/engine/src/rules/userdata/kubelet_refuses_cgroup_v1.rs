@@ -64,7 +64,7 @@ fn check(case: &Case) -> Opinion {
             )
             .blaming(blame.field("spec.userData").at(text, span))
             .fix("Take it out of userData; where something needs cgroup v1, set failCgroupV1: false in the kubelet's configuration until it does not.")
-            .step(Risk::Mutating, "Correct userData; new machines are then right", Some(format!("kubectl edit {kind} {name}")))
+            .step(Risk::Mutating, "Correct userData. New nodes will be correct", Some(format!("kubectl edit {kind} {name}")))
         }
         (None, image) => {
             let image = image.map_or("", |ami| ami.name.as_str());
@@ -82,7 +82,7 @@ fn check(case: &Case) -> Opinion {
     ask_the_instance(case, finding.with(version)).into()
 }
 
-/// Where a text puts it on the kernel's command line and boots again.
+/// The place where a text puts cgroup v1 on the kernel's command line, if the text also reboots.
 fn asked_for(text: &str) -> Option<Span> {
     let boots_again = ["reboot", "shutdown -r", "init 6", "power_state"].iter().any(|word| text.contains(word));
     let mut found = text.match_indices(ASKS_FOR_V1).map(|(at, word)| Span::new(at, at + word.len()));

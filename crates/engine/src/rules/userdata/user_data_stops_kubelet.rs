@@ -67,7 +67,7 @@ fn check(case: &Case) -> Opinion {
     .fix(format!("Correct line {} of userData in {} {name}.", place.line, class.kind))
     .step(
         Risk::Mutating,
-        "Correct it; new machines are then right",
+        "Correct userData. New nodes will be correct",
         Some(format!("kubectl edit ec2nodeclass {name}")),
     );
     if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }

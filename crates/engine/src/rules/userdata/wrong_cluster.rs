@@ -67,8 +67,8 @@ fn joined_by_these_settings<'w>(case: &Case<'w>, karpenter: &Karpenter) -> Optio
     case.same_spec_siblings_joined().find(|sibling| sibling.metadata.creation_timestamp >= Some(since))
 }
 
-/// Bottlerocket asks the EC2 and the EKS of the region that it is told for its own instance and cluster, before the
-/// kubelet starts.
+/// Before the kubelet starts, Bottlerocket asks EC2 and EKS for its own instance and cluster, in the region of its
+/// settings.
 /// Source: bottlerocket sources/api/pluto/README.md.
 fn in_another_region(case: &Case) -> Option<Finding> {
     let (class, (user_data, text)) = (case.class()?, case.user_data()?);
@@ -130,10 +130,10 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
     .step(Risk::Mutating, "Correct the name", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
 }
 
-/// The cluster's name as the labels of Nodes have it that eksctl made.
+/// The cluster's name from the label of Nodes that eksctl created.
 static BY_EKSCTL: Memo<Option<String>> = Memo::new("the cluster's name by eksctl's label");
 
-/// What somebody in the cluster says of the cluster that he is in.
+/// A cluster name or endpoint that another component in the cluster uses.
 struct Said {
     setting: &'static str,
     value: String,
@@ -143,7 +143,7 @@ struct Said {
     surely: bool,
 }
 
-/// The API server's address as others have it, who reach it.
+/// The API server's address from components that reach it.
 fn endpoints(case: &Case) -> Vec<Said> {
     const ENV: &str = "spec.template.spec.containers[0].env";
     let said = |value: String, object: String, field, surely| {
@@ -186,9 +186,9 @@ fn same_cluster(one: &str, other: &str) -> bool {
     same_id || same_endpoint(one, other)
 }
 
-/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew
-/// they may be the old one's. Who else in the cluster knows them: kube-proxy, the network plugin, machines that joined,
-/// and Nodes that eksctl made.
+/// Karpenter writes the cluster name and endpoint of its settings into every node's user data. After a cluster is
+/// recreated, both may still be the old cluster's. Others in the cluster have the right ones: kube-proxy, the network
+/// plugin, nodes that joined, and Nodes that eksctl created.
 fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
     static ENDPOINTS: Memo<Vec<Said>> = Memo::new("the cluster's endpoint as others have it");
     let endpoints = case.cluster.once(&ENDPOINTS, "", || endpoints(case));

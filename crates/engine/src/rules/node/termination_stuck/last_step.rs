@@ -25,7 +25,7 @@ pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("status.conditions"))
     .fix("Find out why EC2 keeps the instance: AWS denies Karpenter ec2:TerminateInstances (policy, permission boundary, SCP), termination protection is on, or the instance hangs in shutting-down.")
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())))
-    .ask_aws("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
+    .ask_aws("Which state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
 }
 
 /// Before 1.6 no condition shows Karpenter's progress. The pods do, and that it no longer reports a drain.

@@ -74,7 +74,7 @@ pub(super) fn refused_by_plugin(
             .behind(Link::new(format!("Pod/{}", owner.name), format!("its plugin {plugin} refuses the pod")))
             .fix(format!("Read the log of pod {}: its plugin refuses pods on this node.", owner.name))
             .step(Risk::Inspect, "Read its log", log.clone())
-            .ask(format!("What does pod {} log about it?", owner.name), log),
+            .ask(format!("Which error does pod {} log about it?", owner.name), log),
     )
 }
 
@@ -192,7 +192,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
             .behind(Link::new(format!("Pod/{name}"), fails))
             .fix(format!("Get Deployment {deployment} running: until then {} becomes Ready on no new node.", agent.set))
             .step(Risk::Inspect, "Read its log", log.clone())
-            .ask(format!("What does pod {name} log before it exits?"), log),
+            .ask(format!("Which error does pod {name} log before it exits?"), log),
     )
 }
 

@@ -454,7 +454,7 @@ fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Ob
     if pull.is_about_network {
         let blame = case.class_field("spec.subnetSelectorTerms").unwrap_or_else(|| obstacle.blame.clone());
         return Obstacle { blame, ..obstacle }.ask(
-            "Where does the way from the subnet to the registry end: a route, an endpoint, a security group, DNS?",
+            "Does a route, an endpoint, a security group or DNS block the path from the subnet to the registry?",
             agent.describe(),
         );
     }
@@ -507,7 +507,7 @@ fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
                 "Open the way from pod {} to the instance's metadata, or configure it to work without metadata.",
                 agent.name
             ))
-            .ask("What keeps the pod from the instance's metadata?", agent.describe()),
+            .ask("Why does the pod not reach the instance's metadata?", agent.describe()),
     }
 }
 
@@ -598,7 +598,7 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         Some(container) => format!("kubectl logs -n {namespace} {name} -c {container} --previous --tail=50"),
         None => agent.describe(),
     };
-    let question = format!("What does pod {name} log before it exits?");
+    let question = format!("Which error does pod {name} log before it exits?");
     if let Some(deeper) = behind::found(case, node, agent, says).or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
@@ -656,7 +656,7 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         // Source: amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `GetInstanceHypervisorFamily` exits on a type that
         // is not in pkg/awsutils/vpc_ip_resource_limit.go; v1.9.1 and later ask EC2.
         (Some(image), Some(type_)) if set == vpc_cni::AWS_NODE => obstacle
-            .ask(format!("What does aws-node log before it exits? Does {image} know the instance type {type_}?"), logs),
+            .ask(format!("Which error does aws-node exit with? Does {image} know the instance type {type_}?"), logs),
         _ => obstacle.ask(question, logs),
     }
 }
