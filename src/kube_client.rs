@@ -6,6 +6,7 @@ pub mod complaint;
 pub mod failure;
 pub mod protobuf;
 pub mod raw;
+pub mod slept;
 
 use crate::kube_client::clock::Clock;
 use complaint::Target;
@@ -134,7 +135,7 @@ impl ClusterFlags {
                 let answer = timeout(ANSWER, client.send(request))
                     .await
                     .map_err(|_| kube::Error::Service("no answer in time".into()))??;
-                clock.observe(answer.headers(), asked);
+                clock.observe(answer.status(), answer.headers(), asked);
                 // Not `read_timeout`: hyper-timeout wakes the thread once more for all that is read, a tenth of what a
                 // quiet watch costs.
                 Ok::<_, kube::Error>(protobuf::answer(answer.map(|body| TimeoutBody::new(SILENCE, body))))

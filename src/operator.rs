@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Changes that may wait before the watches do.
 const CHANGES: usize = 1024;
@@ -57,6 +57,10 @@ const BATCH: usize = 256;
 const TURN: Duration = Duration::from_secs(10);
 /// Tokio's clock is no finer.
 const MOMENT: Duration = Duration::from_millis(1);
+/// Verdicts do not begin for so long while the API server's answers disagree about the time.
+const CLOCK_WITHIN: Duration = Duration::from_secs(30);
+/// While the time is in doubt, it is asked for so often.
+const ASK_THE_TIME: Duration = Duration::from_millis(1_100);
 /// What is still to be written at the end has so long.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -137,6 +141,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let namespace = options.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     let election = options.leader_elect.then(|| Election { namespace, identity: identity.clone() });
     let (mut candidate, leads) = Candidate::new(client.clone(), election);
+    tokio::spawn(settle_the_time(client.clone(), Arc::clone(&clock)));
     let (changes, changed) = mpsc::channel(CHANGES);
     let remedies = Remedies::start(client.clone(), &identity, leads.clone(), options.remediation, Arc::clone(&metrics));
     let node_conditions = NodeConditions::start(options.node_condition, client.clone(), leads.clone());
@@ -179,6 +184,16 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     drop(stop);
     finish(server).await;
     ended
+}
+
+/// Asks what time it is for as long as answers disagree.
+async fn settle_the_time(client: kube::Client, clock: Arc<Clock>) {
+    loop {
+        clock.doubted().await;
+        // The clock hears the answer of every request.
+        let pause = if client.apiserver_version().await.is_ok() { ASK_THE_TIME } else { TURN };
+        sleep(pause).await;
+    }
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
@@ -269,7 +284,7 @@ impl Operator<'_> {
                 self.note_change(&change);
                 self.triage.take(change, now);
             }
-            if !started && self.health.readiness(|r| r.can_judge_at()).is_some_and(|at| at <= Instant::now()) {
+            if !started && self.judges_from().is_some_and(|at| at <= Instant::now()) {
                 started = true;
                 self.triage.start();
                 self.health.readiness(Readiness::judging);
@@ -291,6 +306,12 @@ impl Operator<'_> {
             self.metrics.clock(self.clock.ahead());
             self.metrics.karpenter(self.triage.cluster().karpenter().map(|k| k.version.to_string()));
         }
+    }
+
+    /// When verdicts can begin; until the time is certain, they wait for a while.
+    fn judges_from(&self) -> Option<Instant> {
+        let listed = self.health.readiness(|readiness| readiness.can_judge_at())?;
+        Some(if self.clock.doubt().is_some() { listed + CLOCK_WITHIN } else { listed })
     }
 
     fn follow_the_lease(&mut self) {
@@ -372,7 +393,9 @@ impl Operator<'_> {
         let next = if started {
             self.triage.next_look().map(|at| (at - self.clock.now()).to_std().unwrap_or_default())
         } else {
-            self.health.readiness(|r| r.can_judge_at()).map(|at| at.saturating_duration_since(Instant::now()))
+            let wait = self.judges_from().map(|at| at.saturating_duration_since(Instant::now()));
+            // An answer that settles the time wakes nobody.
+            wait.map(|wait| if self.clock.doubt().is_some() { wait.min(ASK_THE_TIME) } else { wait })
         };
         next.unwrap_or(TURN).min(TURN)
     }

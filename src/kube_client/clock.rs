@@ -1,64 +1,142 @@
 //! The time by the API server's clock.
 //!
 //! Objects carry its times. Where the clock of nodewhy's own machine goes wrong by minutes, a machine that has just
-//! been launched would look stuck, and a stuck one young.
+//! been launched would look stuck, and a stuck one young. A single answer may be wrong by as much: a proxy's, or that
+//! of one API server of three. So the time goes on by our own measure, and moves only when most of the last answers
+//! agree that it is wrong.
 
-use axum::http::HeaderMap;
+use super::slept::slept;
 use axum::http::header::DATE;
+use axum::http::{HeaderMap, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
-use std::sync::Once;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// An answer that took longer says too little about now.
 const PROMPT: Duration = Duration::from_secs(2);
 /// What whole seconds, a prompt answer and clocks that are kept by NTP differ by.
-const TOLERATED: i64 = 5;
+const TOLERATED: TimeDelta = TimeDelta::seconds(5);
+/// Answers that are kept.
+const ANSWERS: usize = 5;
+/// So many of them must agree before the time moves.
+const MOST: usize = 3;
+/// Answers that come together count as one.
+const APART: TimeDelta = TimeDelta::seconds(1);
 
-/// Our clock, and how far the API server's is ahead of it.
+/// The API server's clock, as far as its answers tell it.
 #[derive(Debug)]
 pub struct Clock {
-    ahead: AtomicI64,
+    begun: Instant,
+    slept: Duration,
+    told: Mutex<Told>,
     said: Once,
+    doubt: Notify,
+}
+
+#[derive(Debug)]
+struct Told {
+    /// What time it was when our measure began.
+    begin: DateTime<Utc>,
+    /// The same as the last answers have it, oldest first.
+    answers: VecDeque<DateTime<Utc>>,
+    /// When the last of them came, by our measure.
+    last: Option<TimeDelta>,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { ahead: AtomicI64::new(0), said: Once::new() }
+        Self {
+            begun: Instant::now(),
+            slept: slept(),
+            told: Mutex::new(Told { begin: Utc::now(), answers: VecDeque::with_capacity(ANSWERS), last: None }),
+            said: Once::new(),
+            doubt: Notify::new(),
+        }
     }
 }
 
 impl Clock {
     pub fn now(&self) -> DateTime<Utc> {
-        Utc::now() + TimeDelta::seconds(self.ahead())
+        self.told().begin + self.measured()
     }
 
     /// Seconds by which the API server's clock is ahead of ours; 0 where they agree well enough.
     pub fn ahead(&self) -> i64 {
-        self.ahead.load(Ordering::Relaxed)
+        let ahead = self.now() - Utc::now();
+        if ahead.abs() <= TOLERATED { 0 } else { ahead.num_seconds() }
     }
 
-    /// Compares the clocks, by an answer to what was asked at that time.
-    pub fn observe(&self, answer: &HeaderMap, asked: Instant) {
-        let date = answer.get(DATE).and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
-        if let Some(date) = date.filter(|_| asked.elapsed() < PROMPT) {
-            self.compare(date.to_utc(), Utc::now());
+    /// Why the time is not certain: an answer that is not explained yet.
+    pub fn doubt(&self) -> Option<String> {
+        let told = self.told();
+        let odd = told.answers.iter().map(|begin| *begin - told.begin).find(|by| by.abs() > TOLERATED)?;
+        Some(format!("an answer of the API server was {} seconds off", odd.num_seconds()))
+    }
+
+    /// Resolves while there is doubt.
+    pub async fn doubted(&self) {
+        while self.doubt().is_none() {
+            self.doubt.notified().await;
         }
     }
 
-    fn compare(&self, theirs: DateTime<Utc>, ours: DateTime<Utc>) {
-        let ahead = (theirs - ours).num_seconds();
-        let ahead = if ahead.abs() <= TOLERATED { 0 } else { ahead };
-        self.ahead.store(ahead, Ordering::Relaxed);
-        if ahead != 0 {
+    /// Takes in an answer to what was asked at that time. A refusal may come from anybody on the way.
+    pub fn observe(&self, status: StatusCode, answer: &HeaderMap, asked: Instant) {
+        let date = answer.get(DATE).and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+        if let Some(date) = date.filter(|_| status.is_success() && asked.elapsed() < PROMPT) {
+            self.take(date.to_utc(), self.measured());
+        }
+    }
+
+    fn take(&self, date: DateTime<Utc>, at: TimeDelta) {
+        let mut told = self.told();
+        if told.last.is_some_and(|last| at - last < APART) {
+            return;
+        }
+        told.last = Some(at);
+        if told.answers.len() == ANSWERS {
+            told.answers.pop_front();
+        }
+        told.answers.push_back(date - at);
+        let median = told.median();
+        let agree = |begin: &DateTime<Utc>| (*begin - median).abs() <= TOLERATED;
+        if (median - told.begin).abs() > TOLERATED && told.answers.iter().filter(|begin| agree(begin)).count() >= MOST {
+            told.begin = median;
+            told.answers.retain(agree);
+        }
+        drop(told);
+        if self.doubt().is_some() {
+            self.doubt.notify_one();
+        }
+        if self.ahead() != 0 {
             // The metric says how it goes on; several API servers may differ among themselves.
             self.said.call_once(|| {
                 tracing::warn!(
-                    seconds = ahead,
-                    "the API server's clock is ahead of this machine's by so much; nodewhy goes by the API server's"
+                    seconds = self.ahead(),
+                    "the API server's clock is ahead of this machine's by so much; nodewhy uses the API server's"
                 );
             });
         }
+    }
+
+    /// How long our measure has run, suspended or not.
+    fn measured(&self) -> TimeDelta {
+        let measured = self.begun.elapsed() + slept().saturating_sub(self.slept);
+        TimeDelta::from_std(measured).unwrap_or_default()
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn median(&self) -> DateTime<Utc> {
+        let mut sorted: Vec<_> = self.answers.iter().copied().collect();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(self.begin)
     }
 }
 
@@ -66,26 +144,72 @@ impl Clock {
 mod tests {
     use super::*;
 
-    #[test]
-    fn minutes_count_and_seconds_do_not() {
-        let ours: DateTime<Utc> = "2026-01-15T12:00:00.9Z".parse().unwrap();
+    const RIGHT: TimeDelta = TimeDelta::zero();
+    const HOUR: TimeDelta = TimeDelta::hours(1);
+
+    /// A clock that has heard such answers, one every two seconds; and how far it is from the time that it began with.
+    fn heard(answers: &[TimeDelta]) -> (Clock, TimeDelta) {
         let clock = Clock::default();
-        clock.compare(ours - TimeDelta::seconds(3), ours);
-        assert_eq!(clock.ahead(), 0);
-        clock.compare(ours - TimeDelta::minutes(10), ours);
-        assert_eq!(clock.ahead(), -600);
-        assert!((clock.now() - (Utc::now() - TimeDelta::minutes(10))).abs() < TimeDelta::seconds(2));
-        clock.compare(ours, ours);
-        assert_eq!(clock.ahead(), 0);
+        let begin = clock.told().begin;
+        for (n, ahead) in answers.iter().enumerate() {
+            let at = TimeDelta::seconds(2 * i64::try_from(n).unwrap());
+            clock.take(begin + at + *ahead, at);
+        }
+        let moved = clock.told().begin - begin;
+        (clock, moved)
     }
 
     #[test]
-    fn an_answer_that_was_long_under_way_says_nothing() {
+    fn minutes_count_and_seconds_do_not() {
+        let (clock, moved) = heard(&[TimeDelta::seconds(-3); 5]);
+        assert_eq!((moved, clock.ahead(), clock.doubt()), (RIGHT, 0, None));
+        let (clock, moved) = heard(&[TimeDelta::minutes(-10); 3]);
+        assert_eq!((moved, clock.doubt()), (TimeDelta::minutes(-10), None));
+        assert!((clock.now() - (Utc::now() - TimeDelta::minutes(10))).abs() < TimeDelta::seconds(2));
+        assert!((clock.ahead() + 600).abs() < 2);
+    }
+
+    #[test]
+    fn one_answer_that_is_an_hour_ahead_moves_nothing_and_is_doubted() {
+        for odd in 0..5 {
+            let mut answers = [RIGHT; 5];
+            answers[odd] = HOUR;
+            let (clock, moved) = heard(&answers);
+            assert_eq!(moved, RIGHT, "the {odd}th");
+            assert!(clock.doubt().is_some_and(|why| why.contains("3600")), "{:?}", clock.doubt());
+        }
+        // Two of four are no majority, and neither are two that agree among five.
+        for answers in [[HOUR, RIGHT, HOUR, RIGHT].as_slice(), &[HOUR, RIGHT, -HOUR, HOUR, RIGHT]] {
+            assert_eq!(heard(answers).1, RIGHT, "{answers:?}");
+        }
+        let (clock, _) = heard(&[HOUR, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT]);
+        assert_eq!(clock.doubt(), None, "five answers later it is forgotten");
+    }
+
+    #[test]
+    fn the_time_moves_when_most_of_the_last_answers_agree() {
+        assert_eq!(heard(&[HOUR, HOUR]).1, RIGHT);
+        let (clock, moved) = heard(&[RIGHT, RIGHT, RIGHT, RIGHT, RIGHT, HOUR, HOUR, HOUR]);
+        assert_eq!((moved, clock.doubt()), (HOUR, None));
+    }
+
+    #[test]
+    fn answers_that_come_together_count_as_one() {
+        let clock = Clock::default();
+        let begin = clock.told().begin;
+        (0..20).for_each(|n| clock.take(begin + HOUR, TimeDelta::milliseconds(n)));
+        assert_eq!(clock.told().begin, begin);
+        assert!(clock.doubt().is_some());
+    }
+
+    #[test]
+    fn a_late_answer_and_a_refusal_say_nothing() {
         let headers = HeaderMap::from_iter([(DATE, "Thu, 15 Jan 2026 12:00:00 GMT".parse().unwrap())]);
         let clock = Clock::default();
-        clock.observe(&headers, Instant::now().checked_sub(Duration::from_secs(20)).unwrap());
-        assert_eq!(clock.ahead(), 0);
-        clock.observe(&headers, Instant::now());
-        assert_ne!(clock.ahead(), 0);
+        clock.observe(StatusCode::OK, &headers, Instant::now().checked_sub(Duration::from_secs(20)).unwrap());
+        clock.observe(StatusCode::NOT_FOUND, &headers, Instant::now());
+        assert_eq!(clock.doubt(), None);
+        clock.observe(StatusCode::OK, &headers, Instant::now());
+        assert!(clock.doubt().is_some());
     }
 }
