@@ -29,7 +29,7 @@ use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::diagnose::survey::Survey;
 use engine::objects::input::{Input, Object};
-use engine::remediation::Limits;
+use engine::remediation::{Doubts, Limits};
 use engine::triage::change::{Change, ReadFailure, SourceState, Watched};
 use engine::triage::{Keep, Order, Triage, Write};
 pub use node_conditions::NodeConditionMode;
@@ -334,7 +334,9 @@ impl Operator<'_> {
         }
         // Who does not lead has no say.
         if self.term.is_some() {
-            self.remedies.look(&mut self.triage, now).await;
+            let not_current = self.health.readiness(|readiness| readiness.not_current());
+            let doubts = Doubts { not_current, clock: self.clock.doubt() };
+            self.remedies.look(&mut self.triage, &doubts, now).await;
             orders.extend(self.triage.look(now));
             if let Some(node_conditions) = &mut self.node_conditions {
                 node_conditions.look(&self.triage, now);

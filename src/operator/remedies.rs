@@ -4,7 +4,7 @@ use crate::operator::lease::Leads;
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::remedy::{self, Remedy};
 use chrono::{DateTime, Utc};
-use engine::remediation::{Limits, PatchAnswer, Remark, Remediation, Removal, RemovalOutcome, Step};
+use engine::remediation::{Doubts, Limits, PatchAnswer, Remark, Remediation, Removal, RemovalOutcome, Step};
 use engine::triage::Triage;
 use kube::Client;
 use std::sync::Arc;
@@ -42,8 +42,9 @@ impl Remedies {
     }
 
     /// Acts on the verdicts as they are now. Only for the replica that leads.
-    pub(super) async fn look(&mut self, triage: &mut Triage, now: DateTime<Utc>) {
-        let steps = self.remediation.look(triage.cluster(), &triage.diagnoses(), |name| triage.is_written(name), now);
+    pub(super) async fn look(&mut self, triage: &mut Triage, doubts: &Doubts, now: DateTime<Utc>) {
+        let is_written = |name: &str| triage.is_written(name);
+        let steps = self.remediation.look(triage.cluster(), &triage.diagnoses(), is_written, doubts, now);
         for step in steps {
             match step {
                 Step::Remove(removal) => self.order(Remedy::Remove(Box::new(removal))).await,

@@ -6,15 +6,19 @@
 //! was removed stands on its Node too, for a NodeDiagnosis may be deleted (`stamp`).
 
 pub mod breaker;
+mod doubts;
 pub mod guard;
 mod opt_in;
 mod patch;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod witness;
 
+pub use doubts::Doubts;
 pub use opt_in::OptIn;
 pub use patch::Removal;
+pub use witness::Witness;
 
 use crate::api::{Condition, NodeDiagnosis};
 use crate::cluster_state::ClusterState;
@@ -201,6 +205,8 @@ pub enum PatchAnswer {
     /// By validation, an admission policy or a webhook; or the Node is gone.
     Rejected(String),
     Unanswered(String),
+    /// What the removal rests on is not as it was judged, or could not be read just before: it was not sent.
+    NotCurrent(String),
     /// Another replica leads: it was not sent.
     Void,
 }
@@ -242,6 +248,7 @@ impl Remediation {
         cluster: &ClusterState,
         diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
         is_written: impl Fn(&str) -> bool,
+        doubts: &Doubts,
         now: DateTime<Utc>,
     ) -> Vec<Step> {
         if self.limits.is_off() {
@@ -281,9 +288,8 @@ impl Remediation {
             let claim = cluster.claim_of_node(node);
             let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| cluster.pool(pool));
             let dry_run = mode == Mode::DryRun;
-            let admitted =
-                guard::admit(&Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally });
-            match admitted {
+            let scene = Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally, doubts };
+            match guard::admit(&scene) {
                 Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
                 // Said once is enough.
                 Ok(()) if dry_run && said == Some(DRY_RUN) => {}
@@ -294,6 +300,7 @@ impl Remediation {
                 Ok(()) if !is_written(name) => {}
                 Ok(()) => {
                     if let Some(removal) = Removal::from(node, name, dry_run, now) {
+                        let removal = removal.resting_on(claim, pool);
                         self.tries.insert(name.to_owned(), Try { at: now, state: TryState::UnderWay });
                         steps.push(Step::Remove(removal));
                     }
@@ -365,6 +372,12 @@ impl Remediation {
                 RemovalOutcome::Unanswered,
                 "NoAnswer",
                 format!("Wanted to remove {change}. Whether it was done is not known: {why}."),
+            ),
+            PatchAnswer::NotCurrent(why) => (
+                TryState::Again(now + AGAIN_AFTER),
+                RemovalOutcome::Refused,
+                guard::NOT_CURRENT,
+                format!("{taint} stays on Node {node}: what was judged is not current: {why}. It is judged again."),
             ),
             PatchAnswer::Void => {
                 self.tries.remove(&removal.diagnosis);

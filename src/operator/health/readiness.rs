@@ -102,6 +102,17 @@ impl Readiness {
         Availability::Missing(if why.is_empty() { "the first list is not complete".to_owned() } else { why })
     }
 
+    /// What is not as the cluster has it now, and why. Unlike the rules, a removal does not count on what was read
+    /// before.
+    pub fn not_current(&self) -> BTreeMap<Watched, String> {
+        let failed = self.sources.iter().filter_map(|((what, name), state)| match state {
+            SourceState::Read => None,
+            SourceState::Pending => Some((*what, format!("{name}: the first list is not complete"))),
+            SourceState::Failed(failure) => Some((*what, format!("{name}: {failure}"))),
+        });
+        failed.collect()
+    }
+
     /// The sources, by name, and how far each is.
     pub fn states(&self) -> impl Iterator<Item = (&str, &SourceState)> {
         self.sources.iter().map(|((_, name), state)| (name.as_str(), state))
@@ -185,6 +196,28 @@ mod tests {
             now,
         );
         assert!(matches!(readiness.availability(Input::Nodes), Availability::Missing(_)));
+    }
+
+    #[test]
+    fn what_is_not_permitted_or_fails_or_is_not_listed_is_not_current_though_rules_count_on_it() {
+        let now = Instant::now();
+        for input in FIRST {
+            let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i.into(), i.name().to_owned())));
+            assert!(readiness.not_current().contains_key(&Watched::Input(input)), "not listed yet");
+            all_read(&mut readiness, now);
+            assert!(readiness.not_current().is_empty());
+            let why = [
+                ReadFailure::NotPermitted(String::new()),
+                ReadFailure::Unanswered("500".to_owned()),
+                ReadFailure::NotInstalled,
+            ];
+            for why in why {
+                readiness.note(input.into(), input.name().to_owned(), SourceState::Failed(why.clone()), now);
+                let stale = readiness.not_current();
+                assert_eq!(stale.keys().copied().collect::<Vec<_>>(), [Watched::Input(input)]);
+                assert!(stale[&Watched::Input(input)].contains(&why.to_string()), "{stale:?}");
+            }
+        }
     }
 
     #[test]

@@ -2,13 +2,16 @@
 //! while this replica leads.
 
 use super::{TIMEOUT, event, fence};
-use crate::kube_client::failure;
+use crate::kube_client::raw::Raw;
+use crate::kube_client::{failure, resource_of};
 use crate::operator::lease::Leads;
 use engine::api::FIELD_MANAGER;
 use engine::api::NodeDiagnosis;
-use engine::remediation::{PatchAnswer, Remark, Removal, RemovalOutcome};
+use engine::objects::input::Object;
+use engine::remediation::{PatchAnswer, Remark, Removal, RemovalOutcome, Witness};
+use engine::triage::change::ReadFailure;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, ResourceExt};
 use std::sync::Arc;
@@ -27,6 +30,9 @@ const NOT_APPLICABLE: &str = "the server rejected our request due to an error in
 
 /// Removals and remarks that may wait.
 const QUEUE: usize = 256;
+
+/// For each object that a removal rests on: together they take less than a term lasts without being renewed.
+const READ: Duration = Duration::from_secs(3);
 
 /// What is to be carried out.
 #[derive(Debug)]
@@ -79,8 +85,38 @@ pub fn start(
     (orders, answered)
 }
 
+/// Whether what the removal rests on is as it was judged. It is read once more: a watch that has gone silent shows the
+/// past, and a pause that was set since is not in it.
+async fn is_current(client: &Client, removal: &Removal) -> Result<(), String> {
+    for witness in &removal.rests_on {
+        let what = || format!("{} {}", witness.input.name(), witness.name);
+        let read = timeout(READ, read(client, witness)).await.map_err(|_| format!("no answer about {}", what()))?;
+        let object = read.map_err(|why| format!("{} cannot be read: {why}", what()))?;
+        witness.stands(object.as_ref())?;
+    }
+    Ok(())
+}
+
+/// By a list of one: nobody who lists and watches needs another right.
+async fn read(client: &Client, witness: &Witness) -> Result<Option<Object>, ReadFailure> {
+    for source in witness.input.sources() {
+        let resource = resource_of(source);
+        let api: Api<Raw> = Api::all_with(client.clone(), &resource);
+        let params = ListParams::default().fields(&format!("metadata.name={}", witness.name));
+        let found = api.list(&params).await.map_err(|error| failure::of(&error))?;
+        if let Some(raw) = found.items.iter().find(|raw| raw.name() == witness.name) {
+            let unreadable = |error: serde_json::Error| ReadFailure::Unanswered(error.to_string());
+            return raw.read(witness.input, &resource).map(Some).map_err(unreadable);
+        }
+    }
+    Ok(None)
+}
+
 /// Sends the patch, once.
 pub async fn remove(client: &Client, removal: &Removal) -> PatchAnswer {
+    if let Err(why) = is_current(client, removal).await {
+        return PatchAnswer::NotCurrent(why);
+    }
     let api: Api<Node> = Api::all(client.clone());
     let params = PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
@@ -132,4 +168,99 @@ async fn tell(recorder: &Recorder, diagnosis: &NodeDiagnosis, remark: &Remark) -
         recorder.publish(&event, &subject).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::objects::{NodeClaim, NodePool};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use std::sync::Mutex;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Fault {
+        None,
+        Code(u16),
+        Silence,
+        /// It was paused, or is being deleted, and no watch has said so.
+        Changed,
+        Gone,
+    }
+
+    fn pool(paused: bool) -> Value {
+        let annotations = if paused { json!({ "nodewhy.dev/pause-remediation": "true" }) } else { json!({}) };
+        json!({ "metadata": { "name": "general", "uid": "p", "annotations": annotations } })
+    }
+
+    fn claim(deleted: bool) -> Value {
+        let deleted = if deleted { json!("2026-01-15T12:00:00Z") } else { Value::Null };
+        let registered = json!({ "type": "Registered", "status": "True", "reason": "Registered" });
+        json!({
+            "metadata": { "name": "general-a", "uid": "c", "deletionTimestamp": deleted },
+            "spec": { "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" } },
+            "status": { "providerID": "aws:///x/i-1", "conditions": [registered] },
+        })
+    }
+
+    fn removal() -> Removal {
+        let node = json!({
+            "metadata": { "name": "n", "resourceVersion": "7" },
+            "spec": { "taints": [{ "key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule" }] },
+        });
+        let node = serde_json::from_value(node).expect("a Node");
+        let mut removal =
+            Removal::from(&node, "general-a", false, chrono::DateTime::UNIX_EPOCH).expect("it has the taint");
+        let pool: NodePool = serde_json::from_value(pool(false)).expect("a NodePool");
+        let claim: NodeClaim = serde_json::from_value(claim(false)).expect("a NodeClaim");
+        removal.rests_on = vec![Witness::of_claim(&claim), Witness::of_pool(&pool)];
+        removal
+    }
+
+    /// An API server with one NodePool, NodeClaim and Node, where this happens to the lists of one kind; and the
+    /// patches that reached it.
+    fn api_server(plural: &'static str, fault: Fault) -> (Client, Arc<Mutex<usize>>) {
+        let patches = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&patches);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let counted = Arc::clone(&counted);
+            async move {
+                let path = request.uri().path().to_owned();
+                let fault = if path.ends_with(plural) { fault } else { Fault::None };
+                let list = |item: Value| json!({ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": if fault == Fault::Gone { json!([]) } else { json!([item]) } });
+                let (code, body): (u16, Value) = match fault {
+                    Fault::Silence => std::future::pending().await,
+                    Fault::Code(code) => {
+                        (code, json!({ "kind": "Status", "status": "Failure", "code": code, "message": "no" }))
+                    }
+                    _ if path.ends_with("nodepools") => (200, list(pool(fault == Fault::Changed))),
+                    _ if path.ends_with("nodeclaims") => (200, list(claim(fault == Fault::Changed))),
+                    _ => {
+                        *counted.lock().expect("nobody panics") += 1;
+                        (200, json!({ "metadata": { "name": "n", "resourceVersion": "8" } }))
+                    }
+                };
+                let body = Body::from(body.to_string().into_bytes());
+                Ok::<_, tower::BoxError>(http::Response::builder().status(code).body(body)?)
+            }
+        });
+        (Client::new(service, "default"), patches)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_that_cannot_be_seen_keeps_the_taint() {
+        for plural in ["nodepools", "nodeclaims"] {
+            for fault in
+                [Fault::Code(403), Fault::Code(404), Fault::Code(500), Fault::Silence, Fault::Changed, Fault::Gone]
+            {
+                let (client, patches) = api_server(plural, fault);
+                let answer = remove(&client, &removal()).await;
+                assert!(matches!(answer, PatchAnswer::NotCurrent(_)), "{plural} {fault:?}: {answer:?}");
+                assert_eq!(*patches.lock().expect("nobody panics"), 0, "{plural} {fault:?}");
+            }
+        }
+        let (client, patches) = api_server("nodepools", Fault::None);
+        assert_eq!(remove(&client, &removal()).await, PatchAnswer::Done("8".to_owned()));
+        assert_eq!(*patches.lock().expect("nobody panics"), 1);
+    }
 }

@@ -1,9 +1,12 @@
 //! The guards before a taint is removed: each is one question about the scene, and one refusal.
 
 use super::breaker::RemovalTally;
+use super::doubts::Doubts;
 use super::{Limits, OptIn, REMOVING, exact_taint, remediated, stamp};
 use crate::api::{Confidence, NodeDiagnosis, PAUSE_ANNOTATION};
+use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClaim, NodePool};
+use crate::triage::change::Watched;
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::{DISRUPTED_TAINTS, UNINITIALIZED_TAINT};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -41,6 +44,7 @@ pub struct Scene<'a> {
     /// The NodePool that the Node names, where it exists.
     pub pool: Option<&'a NodePool>,
     pub tally: &'a RemovalTally,
+    pub doubts: &'a Doubts,
 }
 
 /// One precondition.
@@ -52,6 +56,8 @@ pub struct Guard {
     pub demands: &'static str,
     /// The opt-in that it belongs to; `None` where it is for both.
     pub only: Option<OptIn>,
+    /// What it reads. While one of these is not as the cluster has it now, nothing is removed.
+    pub reads: &'static [Watched],
     check: Check,
 }
 
@@ -64,77 +70,126 @@ pub struct Refusal {
     pub because: String,
 }
 
-/// Every guard, in the order in which they are asked: first who may say no to everything, then the verdict, then the
-/// Node, then what was done elsewhere.
+/// The reason of a refusal where something is read that is not current.
+pub const NOT_CURRENT: &str = "InputNotCurrent";
+
+/// Lists that guards read.
+const NODE: &[Watched] = &[Watched::Input(Input::Nodes)];
+const CLAIM: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Input(Input::NodeClaims)];
+const POOL: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Input(Input::NodePools)];
+const SAID: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Diagnoses];
+
+/// Every guard, in the order in which they are asked: first whether what the others read can be trusted, then who may
+/// say no to everything, then the verdict, then the Node, then what was done elsewhere.
 pub const ALL: &[Guard] = &[
-    both("Paused", "neither the Node nor its NodePool has the annotation nodewhy.dev/pause-remediation", not_paused),
-    both("NodePoolUnknown", "the NodePool that could pause it can be read", pool_is_known),
-    both("NotProven", "the verdict is Certain", proven),
+    both(
+        NOT_CURRENT,
+        "every list that a guard reads is current: Nodes, NodeClaims, NodePools and NodeDiagnoses",
+        &[],
+        current,
+    ),
+    both("ClockInDoubt", "the API server's answers agree about the time", &[], clock_is_known),
+    both(
+        "Paused",
+        "neither the Node nor its NodePool has the annotation nodewhy.dev/pause-remediation",
+        POOL,
+        not_paused,
+    ),
+    both("NodePoolUnknown", "the NodePool that could pause it can be read", POOL, pool_is_known),
+    both("NotProven", "the verdict is Certain", CLAIM, proven),
     stale(
         "NoFingerprint",
         "the Node has a label that the cloud controller sets in the update that removes the taint, and managedFields say that it did",
+        NODE,
         fingerprinted,
     ),
     uninitialized(
         "Fingerprint",
         "the Node has no label and no address that the cloud controller sets",
+        NODE,
         not_fingerprinted,
     ),
     both(
         "UnexpectedTaint",
         "the taint is there once, as the kubelet sets it: value true, effect NoSchedule",
+        NODE,
         expected_taint,
     ),
-    both("NoProviderID", "spec.providerID is set", provider_id),
+    both("NoProviderID", "spec.providerID is set", NODE, provider_id),
     both(
         "NotRegistered",
         "Karpenter vouches for the machine: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
+        CLAIM,
         registered,
     ),
-    both("LabelsMissing", "zone, region and instance type are on the Node", labels),
-    both("NoInternalIP", "the Node has a valid InternalIP", internal_ip),
+    both("LabelsMissing", "zone, region and instance type are on the Node", NODE, labels),
+    both("NoInternalIP", "the Node has a valid InternalIP", NODE, internal_ip),
     both(
         "OtherFamily",
         "its InternalIP is of the cluster's family, IPv4 or IPv6: that of most Nodes without the taint",
+        NODE,
         family,
     ),
-    both("NotReady", "the Node is Ready", ready),
-    both("NoHeartbeat", "the kubelet has reported within 10 minutes", heartbeat),
-    both("Deleting", "neither the Node nor its NodeClaim is being deleted", not_deleting),
-    both("ShutDown", "the instance is not stopped", not_shut_down),
-    both("Disrupted", "nobody is about to remove the Node", not_disrupted),
-    both("Cordoned", "the Node is not cordoned", not_cordoned),
-    both("PutBack", "the taint has not been removed from this Node before", not_put_back),
-    both("BreakerOpen", "no removed taint has come back on any Node for 24 hours", breaker_closed),
-    both("ManyNodes", "no more than 5 Nodes older than 2 minutes carry the taint at once", few_nodes),
+    both("NotReady", "the Node is Ready", NODE, ready),
+    both("NoHeartbeat", "the kubelet has reported within 10 minutes", NODE, heartbeat),
+    both("Deleting", "neither the Node nor its NodeClaim is being deleted", CLAIM, not_deleting),
+    both("ShutDown", "the instance is not stopped", NODE, not_shut_down),
+    both("Disrupted", "nobody is about to remove the Node", NODE, not_disrupted),
+    both("Cordoned", "the Node is not cordoned", NODE, not_cordoned),
+    both("PutBack", "the taint has not been removed from this Node before", SAID, not_put_back),
+    both("BreakerOpen", "no removed taint has come back on any Node for 24 hours", SAID, breaker_closed),
+    both("ManyNodes", "no more than 5 Nodes older than 2 minutes carry the taint at once", NODE, few_nodes),
     both(
         "TooRecent",
         "the same verdict has stood, and the taint list has not been written, for 10 minutes; for 30 where the cloud controller never came",
+        SAID,
         lasting,
     ),
     both(
         "BudgetSpent",
         "fewer than 5 removals in the last hour, and fewer than 5 % of all Nodes (one is always allowed)",
+        SAID,
         within_budget,
     ),
 ];
 
-const fn both(reason: &'static str, demands: &'static str, check: Check) -> Guard {
-    Guard { reason, demands, only: None, check }
+const fn both(reason: &'static str, demands: &'static str, reads: &'static [Watched], check: Check) -> Guard {
+    Guard { reason, demands, only: None, reads, check }
 }
 
-const fn stale(reason: &'static str, demands: &'static str, check: Check) -> Guard {
-    Guard { reason, demands, only: Some(OptIn::Stale), check }
+const fn stale(reason: &'static str, demands: &'static str, reads: &'static [Watched], check: Check) -> Guard {
+    Guard { reason, demands, only: Some(OptIn::Stale), reads, check }
 }
 
-const fn uninitialized(reason: &'static str, demands: &'static str, check: Check) -> Guard {
-    Guard { reason, demands, only: Some(OptIn::Uninitialized), check }
+const fn uninitialized(reason: &'static str, demands: &'static str, reads: &'static [Watched], check: Check) -> Guard {
+    Guard { reason, demands, only: Some(OptIn::Uninitialized), reads, check }
 }
 
 /// Asks all guards that are for this opt-in; the first that refuses is the answer.
 pub fn admit(scene: &Scene) -> Result<(), Refusal> {
     let mut asked = ALL.iter().filter(|guard| guard.only.is_none_or(|only| only == scene.opt_in));
     asked.try_for_each(|guard| (guard.check)(scene).map_err(|because| Refusal { reason: guard.reason, because }))
+}
+
+/// A guard that reads something stale agrees to what it would refuse: nobody sees a pause in a list that cannot be
+/// read.
+fn current(scene: &Scene) -> Result<(), String> {
+    let read = ALL.iter().flat_map(|guard| guard.reads);
+    let stale = read.clone().find_map(|watched| Some((watched, scene.doubts.not_current.get(watched)?)));
+    stale.map_or(Ok(()), |(watched, why)| {
+        Err(format!(
+            "{} are not as the cluster has them now, and they could say that nothing may be done: {why}",
+            watched.name()
+        ))
+    })
+}
+
+fn clock_is_known(scene: &Scene) -> Result<(), String> {
+    scene
+        .doubts
+        .clock
+        .as_ref()
+        .map_or(Ok(()), |why| Err(format!("the time by which waits are counted is not certain: {why}")))
 }
 
 fn not_paused(scene: &Scene) -> Result<(), String> {

@@ -1,9 +1,10 @@
 //! The one change that is ever made to a Node.
 
 use super::exact_taint;
+use super::witness::Witness;
 use crate::api::REMOVED_ANNOTATION;
 use crate::case::stage::listed;
-use crate::objects::{Node, Taint};
+use crate::objects::{Node, NodeClaim, NodePool, Taint};
 use chrono::{DateTime, SecondsFormat, Utc};
 use json_patch::Patch;
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ pub struct Removal {
     pub after: String,
     /// The API server is asked, and stores nothing.
     pub dry_run: bool,
+    /// What else was judged, and is read once more before the patch is sent.
+    pub rests_on: Vec<Witness>,
 }
 
 impl Removal {
@@ -58,7 +61,14 @@ impl Removal {
             before: listed(&node.spec.taints),
             after: listed(&left),
             dry_run,
+            rests_on: Vec::new(),
         })
+    }
+
+    /// With the objects that the guards have read beside the Node.
+    pub(super) fn resting_on(mut self, claim: Option<&NodeClaim>, pool: Option<&NodePool>) -> Self {
+        self.rests_on = claim.map(Witness::of_claim).into_iter().chain(pool.map(Witness::of_pool)).collect();
+        self
     }
 }
 

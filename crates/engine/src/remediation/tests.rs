@@ -5,7 +5,7 @@ use crate::cluster_state::{Availability, Subject};
 use crate::diagnose::{Judgement, judge};
 use crate::objects::input::{Input, Object};
 use crate::rules::taints::stale_cloud_provider_taint::CAUSE;
-use crate::triage::change::Change;
+use crate::triage::change::{Change, Watched};
 use crate::triage::{Keep, Triage};
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ struct Cluster {
     /// When the verdict was first written down.
     seen: Option<i64>,
     limits: Limits,
+    doubts: Doubts,
 }
 
 fn taint() -> Value {
@@ -101,6 +102,7 @@ fn good() -> Cluster {
         events: Vec::new(),
         seen: Some(-30),
         limits: Limits { stale: Mode::On, ..Limits::default() },
+        doubts: Doubts::default(),
     }
 }
 
@@ -150,7 +152,7 @@ impl Cluster {
     }
 
     fn look(&self, diagnoses: &[NodeDiagnosis]) -> Vec<Step> {
-        Remediation::new(self.limits).look(&self.cluster(), &diagnoses.iter(), |_| true, at(0))
+        Remediation::new(self.limits).look(&self.cluster(), &diagnoses.iter(), |_| true, &self.doubts, at(0))
     }
 
     /// What is done once it is announced.
@@ -234,6 +236,11 @@ type Break = fn(&mut Cluster, &mut Vec<NodeDiagnosis>);
 /// One guard is broken at a time, for each opt-in that it belongs to. Where a guard is a list of things, each of them
 /// is broken.
 const BROKEN: &[(&str, Break)] = &[
+    ("InputNotCurrent", |c, _| stale(c, Input::Nodes.into())),
+    ("InputNotCurrent", |c, _| stale(c, Input::NodeClaims.into())),
+    ("InputNotCurrent", |c, _| stale(c, Input::NodePools.into())),
+    ("InputNotCurrent", |c, _| stale(c, Watched::Diagnoses)),
+    ("ClockInDoubt", |c, _| c.doubts.clock = Some("two answers differ by an hour".to_owned())),
     ("Paused", |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("true")),
     ("Paused", |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("")),
     ("Paused", |c, _| c.pool["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("until friday")),
@@ -336,6 +343,63 @@ fn each_guard_refuses_when_it_alone_is_broken_and_says_why() {
         assert_eq!((remark.reason, remark.result), (reason, RemovalOutcome::Refused), "{remark:?}");
         assert!(remark.message.contains(NODE) && remark.message.len() > NODE.len() + 60, "{remark:?}");
     }
+}
+
+fn stale(cluster: &mut Cluster, watched: Watched) {
+    cluster.doubts.not_current.insert(watched, "nodepools: not permitted".to_owned());
+}
+
+/// The table of what each guard reads is complete: a guard never agrees while something that it reads is stale, in what
+/// is announced already too.
+#[test]
+fn nothing_is_removed_while_something_that_a_guard_reads_is_not_current() {
+    let read: std::collections::BTreeSet<Watched> = guard::ALL.iter().flat_map(|guard| guard.reads).copied().collect();
+    let all = [Input::Nodes, Input::NodeClaims, Input::NodePools].map(Watched::Input);
+    assert_eq!(read, all.into_iter().chain([Watched::Diagnoses]).collect());
+    let of_no_input = guard::ALL.iter().filter(|guard| guard.reads.is_empty()).map(|guard| guard.reason);
+    assert_eq!(of_no_input.collect::<Vec<_>>(), ["InputNotCurrent", "ClockInDoubt"]);
+    for watched in read {
+        for cluster in BOTH {
+            let mut cluster = cluster();
+            let mut announced = cluster.diagnosis();
+            say(&mut announced, "False", REMOVING, -1);
+            assert_eq!(reasons(&cluster.look(&[announced.clone()])), ["Remove"]);
+            stale(&mut cluster, watched);
+            assert_eq!(reasons(&cluster.look(&[announced])), ["InputNotCurrent"], "{watched:?}");
+        }
+    }
+    let mut elsewhere = good();
+    stale(&mut elsewhere, Input::Events.into());
+    assert_eq!(reasons(&elsewhere.look(&[elsewhere.diagnosis()])), [REMOVING], "no guard reads Events");
+}
+
+#[test]
+fn a_removal_rests_on_the_claim_and_the_pool_as_they_were_judged() {
+    let mut cluster = good();
+    let steps = cluster.outcome();
+    let [Step::Remove(removal)] = steps.as_slice() else { panic!("{steps:?}") };
+    let fresh = |input, object: &Value| Object::from_value(input, object.clone()).unwrap();
+    let [of_claim, of_pool] = removal.rests_on.as_slice() else { panic!("{removal:?}") };
+    assert_eq!((of_claim.input, of_pool.input), (Input::NodeClaims, Input::NodePools));
+    // What Karpenter counts in the status of a NodePool says nothing to a guard.
+    cluster.pool["status"] = json!({ "nodes": 7 });
+    assert_eq!(of_pool.stands(Some(&fresh(Input::NodePools, &cluster.pool))), Ok(()));
+    assert_eq!(of_claim.stands(Some(&fresh(Input::NodeClaims, &cluster.claim))), Ok(()));
+    cluster.pool["metadata"]["annotations"] = json!({ "nodewhy.dev/pause-remediation": "true" });
+    let paused = of_pool.stands(Some(&fresh(Input::NodePools, &cluster.pool)));
+    assert!(paused.as_ref().is_err_and(|why| why.contains("paused")), "{paused:?}");
+    cluster.claim["metadata"]["deletionTimestamp"] = json!(stamp(-1));
+    assert!(of_claim.stands(Some(&fresh(Input::NodeClaims, &cluster.claim))).is_err());
+    assert!(of_claim.stands(None).is_err() && of_pool.stands(None).is_err());
+}
+
+#[test]
+fn what_is_not_current_just_before_the_patch_is_a_refusal_and_tried_again_later() {
+    let mut run = Loop::start(good());
+    let removal = run.remove(0);
+    let remark = run.remediation.done(&removal, PatchAnswer::NotCurrent("403".to_owned()), at(0)).unwrap();
+    assert_eq!((remark.reason, remark.result), ("InputNotCurrent", RemovalOutcome::Refused));
+    assert_eq!(run.look(0), []);
 }
 
 #[test]
@@ -502,7 +566,13 @@ impl Loop {
     }
 
     fn look(&mut self, minute: i64) -> Vec<Step> {
-        self.remediation.look(&self.cluster.cluster(), &[&self.diagnosis].into_iter(), |_| true, at(minute))
+        self.remediation.look(
+            &self.cluster.cluster(),
+            &[&self.diagnosis].into_iter(),
+            |_| true,
+            &Doubts::default(),
+            at(minute),
+        )
     }
 
     /// Announced, where nobody only tries, and then ordered.
@@ -771,7 +841,13 @@ fn nothing_is_sent_before_its_announcement_is_written() {
     let mut diagnosis = cluster.diagnosis();
     say(&mut diagnosis, "False", REMOVING, -30);
     let look = |is_written: bool| {
-        Remediation::new(cluster.limits).look(&cluster.cluster(), &[&diagnosis].into_iter(), |_| is_written, at(0))
+        Remediation::new(cluster.limits).look(
+            &cluster.cluster(),
+            &[&diagnosis].into_iter(),
+            |_| is_written,
+            &Doubts::default(),
+            at(0),
+        )
     };
     assert_eq!(look(false), []);
     assert_eq!(reasons(&look(true)), ["Remove"]);

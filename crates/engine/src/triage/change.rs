@@ -12,6 +12,16 @@ pub enum Watched {
     Diagnoses,
 }
 
+impl Watched {
+    /// What the objects are called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input(input) => input.name(),
+            Self::Diagnoses => "NodeDiagnoses",
+        }
+    }
+}
+
 impl From<Input> for Watched {
     fn from(input: Input) -> Self {
         Self::Input(input)
