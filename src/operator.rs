@@ -3,6 +3,8 @@
 
 mod ask_aws;
 mod aws_asker;
+mod connections;
+mod descriptors;
 mod end;
 pub mod health;
 pub mod lease;
@@ -44,7 +46,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -121,6 +122,7 @@ pub async fn run(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
 
 async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(), Error> {
     log(options.log_format);
+    descriptors::raise();
     let told_to_end = end::told().map_err(Error::Signals)?;
     let clock = Arc::new(Clock::default());
     let client = options.cluster.lasting_client(Arc::clone(&clock)).await?;
@@ -196,7 +198,7 @@ async fn settle_the_time(client: kube::Client, clock: Arc<Clock>) {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+async fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
     server::bind(address).await.map_err(|error| Error::Listen { address, error })
 }
 
@@ -271,7 +273,7 @@ impl Operator<'_> {
                     let now = self.now();
                     self.remedies.take_answer(&removal, answer, &mut self.triage, now).await;
                 }
-                Some(reader) = page::wanted(&mut self.page) => drop(reader.send(started.then(|| self.live_page()))),
+                Some(reader) = page::wanted(&mut self.page) => drop(reader.send(started.then(|| self.live_page().into()))),
                 () = &mut alarm => {}
                 error = self.watches.died() => return Err(Error::Died(error.to_string())),
             }

@@ -2,8 +2,8 @@
 
 pub mod server;
 
+use axum::body::Bytes;
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -15,8 +15,8 @@ const SHARE: u32 = 9;
 /// Readers that may wait for a page at once.
 const READERS: usize = 64;
 
-/// Gets the page; nothing before the first verdicts.
-type Reader = oneshot::Sender<Option<String>>;
+/// Gets the page, the same bytes as all others; nothing before the first verdicts.
+type Reader = oneshot::Sender<Option<Bytes>>;
 
 /// The operator's end of the page. Nobody is served any more when it is dropped.
 pub struct LivePage {
@@ -26,7 +26,7 @@ pub struct LivePage {
 }
 
 impl LivePage {
-    pub fn serve(listener: TcpListener) -> Self {
+    pub fn serve(listener: std::net::TcpListener) -> Self {
         // One page is asked for at a time.
         let (ask, readers) = mpsc::channel(1);
         let (wait, waiting) = mpsc::channel(READERS);
@@ -85,9 +85,11 @@ mod tests {
         }
         tokio::spawn(make_for_all(waiting, ask));
         let begun = tokio::time::Instant::now();
-        asked.recv().await.expect("one asks").send(Some("page".to_owned())).expect("it waits");
+        static PAGE: &[u8] = b"page";
+        asked.recv().await.expect("one asks").send(Some(Bytes::from_static(PAGE))).expect("it waits");
         for answer in answers {
-            assert_eq!(answer.await, Ok(Some("page".to_owned())));
+            let page = answer.await.expect("it is answered").expect("there is a page");
+            assert_eq!(page.as_ptr(), PAGE.as_ptr(), "nobody gets a copy");
         }
         let (late, _answer) = oneshot::channel();
         wait.send(late).await.expect("there is room");

@@ -1,5 +1,6 @@
 //! Metrics and health on one port.
 
+use crate::operator::connections::{self, Limits};
 use crate::operator::health::readiness::Readiness;
 use crate::operator::metrics::Metrics;
 use axum::Router;
@@ -12,9 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// The operator's loop comes by at least every few seconds; one that has not for so long is stuck, and a restart mends
-/// it.
+/// The operator's loop comes by at least every few seconds, and gives a sign of life with every subject that it judges.
+/// If it has not for so long it is stuck, and a restart fixes it.
 const ALIVE: Duration = Duration::from_mins(1);
+
+/// Probes and scrapes are short, and few at once.
+const LIMITS: Limits = Limits { connections: 64, lasts: Some(Duration::from_secs(30)) };
 
 /// What the probes look at.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ impl Health {
         f(&mut self.readiness.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The operator's loop has come by.
+    /// The operator's loop has come by, or got on.
     pub fn turn(&self) {
         *self.last_turn.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
@@ -43,19 +47,20 @@ impl Health {
     }
 }
 
-/// Opens the port. Where IPv6 is off, `[::]` means every IPv4 address.
-pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+/// Opens the port, for whichever thread serves it. Where IPv6 is off, `[::]` means every IPv4 address.
+pub async fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     match TcpListener::bind(address).await {
         Err(_) if address.is_ipv6() && address.ip().is_unspecified() => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
         }
         bound => bound,
-    }
+    }?
+    .into_std()
 }
 
 /// Serves until `stop` resolves.
 pub async fn serve(
-    listener: TcpListener,
+    listener: std::net::TcpListener,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -65,7 +70,8 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .with_state(health)
         .merge(Router::new().route("/metrics", get(scrape)).with_state(metrics));
-    axum::serve(listener, router).with_graceful_shutdown(stop).await
+    connections::serve(TcpListener::from_std(listener)?, router, LIMITS, stop).await;
+    Ok(())
 }
 
 async fn livez(State(health): State<Arc<Health>>) -> Response {

@@ -4,6 +4,7 @@
 //! `create` `pods/portforward`.
 
 use super::Reader;
+use crate::operator::connections::{self, Limits};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -18,6 +19,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
+/// A browser holds one connection open for changes, and a page takes megabytes.
+const LIMITS: Limits = Limits { connections: 64, lasts: None };
+
 /// What a browser does with the page beyond the policy that stands in it: nobody frames it, nothing is kept.
 const HEADERS: [(header::HeaderName, &str); 4] = [
     (header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'"),
@@ -26,15 +30,20 @@ const HEADERS: [(header::HeaderName, &str); 4] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-pub(super) async fn serve(listener: TcpListener, wait: mpsc::Sender<Reader>, revisions: watch::Receiver<u64>) {
+pub(super) async fn serve(
+    listener: std::net::TcpListener,
+    wait: mpsc::Sender<Reader>,
+    revisions: watch::Receiver<u64>,
+) {
     let is_local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let router = Router::new()
         .route("/", get(page))
         .with_state(wait)
         .merge(Router::new().route("/changes", get(changes)).with_state(revisions))
         .layer(middleware::from_fn(move |request, next| guarded(is_local, request, next)));
-    if let Err(error) = axum::serve(listener, router).await {
-        tracing::warn!(%error, "the page is no longer served");
+    match TcpListener::from_std(listener) {
+        Ok(listener) => connections::serve(listener, router, LIMITS, std::future::pending()).await,
+        Err(error) => tracing::warn!(%error, "the page is not served"),
     }
 }
 

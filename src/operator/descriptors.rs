@@ -1,0 +1,30 @@
+//! How many files and connections the process may have open.
+
+/// As many as the system permits: the usual limit is a thousand, a relic of `select`. Go's runtime does the same.
+#[cfg(unix)]
+pub(super) fn raise() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        tracing::debug!(%error, "the limit of open files stays");
+    }
+}
+
+/// There is no such limit.
+#[cfg(not(unix))]
+pub(super) fn raise() {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::process::{Resource, getrlimit};
+
+    #[test]
+    fn as_many_as_the_system_permits() {
+        super::raise();
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(limit.current, limit.maximum);
+    }
+}
