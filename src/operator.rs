@@ -11,6 +11,7 @@ pub mod lease;
 pub mod metrics;
 mod node_conditions;
 mod outage;
+mod own_thread;
 mod page;
 pub mod publish;
 mod read_logs;
@@ -46,8 +47,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 /// Changes that may wait before the watches do.
@@ -110,6 +110,8 @@ pub enum Error {
     Listen { address: SocketAddr, error: std::io::Error },
     #[error("cannot receive signals: {0}")]
     Signals(std::io::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     #[error("a part of the operator died: {0}")]
     Died(String),
 }
@@ -137,30 +139,41 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let health = Arc::new(Health::new(Readiness::new(Watches::sources())));
     let (stop, mut stopped) = tokio::sync::watch::channel(());
     let until_stopped = async move { drop(stopped.changed().await) };
-    let server = tokio::spawn(server::serve(listener, Arc::clone(&health), Arc::clone(&metrics), until_stopped));
+    let (checked, scraped) = (Arc::clone(&health), Arc::clone(&metrics));
+    let server = own_thread::run("probes", move || server::serve(listener, checked, scraped, until_stopped))
+        .map_err(Error::Thread)?;
 
     let identity = options.identity();
     let namespace = options.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-    let election = options.leader_elect.then(|| Election { namespace, identity: identity.clone() });
-    let (mut candidate, leads) = Candidate::new(client.clone(), election);
-    tokio::spawn(settle_the_time(client.clone(), Arc::clone(&clock)));
+    let election = options.leader_elect.then(|| Election {
+        namespace,
+        identity: identity.clone(),
+        cluster: options.cluster.clone(),
+        clock: Arc::clone(&clock),
+    });
+    let (mut candidate, leads) = Candidate::new(election);
     let (changes, changed) = mpsc::channel(CHANGES);
-    let remedies = Remedies::start(client.clone(), &identity, leads.clone(), options.remediation, Arc::clone(&metrics));
-    let node_conditions = NodeConditions::start(options.node_condition, client.clone(), leads.clone());
     let (tasks, mut publisher) =
-        publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
+        publish::start(client.clone(), identity.clone(), leads.clone(), Arc::clone(&metrics), changes.downgrade());
+    let mut watches = Watches::start(client.clone(), changes.clone(), Arc::clone(&metrics));
+    // They end visibly, as watches do.
+    let beside = watches.tasks();
+    beside.spawn(settle_the_time(client.clone(), Arc::clone(&clock)));
+    let limits = options.remediation;
+    let remedies = Remedies::start(client.clone(), &identity, leads.clone(), limits, Arc::clone(&metrics), beside);
+    let node_conditions = NodeConditions::start(options.node_condition, client.clone(), leads.clone(), beside);
     let aws = options.aws.clone().map(|aws| ask_aws::AskAws::new(aws, changes.clone()));
     let logs = (!options.pod_logs.is_empty())
-        .then(|| ReadLogs::start(options.pod_logs.clone(), client.clone(), changes.clone()));
+        .then(|| ReadLogs::start(options.pod_logs.clone(), client.clone(), changes.clone(), beside));
     let operator = Operator {
         aws,
         logs,
         triage: Triage::new(thresholds, options.keep),
         thresholds,
         page,
-        pods: Pods::start(client.clone(), changes.clone()),
-        access: Access::start(client.clone(), changes.clone()),
-        watches: Watches::start(client, changes, Arc::clone(&metrics)),
+        pods: Pods::start(client.clone(), changes.clone(), beside),
+        access: Access::start(client, changes, beside),
+        watches,
         health: &health,
         metrics: &metrics,
         tasks,
@@ -202,7 +215,7 @@ async fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
     server::bind(address).await.map_err(|error| Error::Listen { address, error })
 }
 
-async fn finish(server: JoinHandle<std::io::Result<()>>) {
+async fn finish(server: oneshot::Receiver<std::io::Result<()>>) {
     if let Ok(Ok(Err(error))) = timeout(Duration::from_secs(1), server).await {
         tracing::warn!(%error, "the server ended badly");
     }
@@ -271,10 +284,12 @@ impl Operator<'_> {
                 Ok(()) = self.leads.changed() => {}
                 Some((removal, answer)) = self.remedies.answer() => {
                     let now = self.now();
-                    self.remedies.take_answer(&removal, answer, &mut self.triage, now).await;
+                    self.remedies.take_answer(&removal, answer, &mut self.triage, now);
                 }
                 Some(reader) = page::wanted(&mut self.page) => drop(reader.send(started.then(|| self.live_page().into()))),
                 () = &mut alarm => {}
+                () = self.tasks.closed() => return Err(Error::Died("the publisher".to_owned())),
+                () = candidate.died() => return Err(Error::Died("the thread of the Lease".to_owned())),
                 error = self.watches.died() => return Err(Error::Died(error.to_string())),
             }
             self.health.turn();
@@ -290,7 +305,7 @@ impl Operator<'_> {
                 started = true;
                 self.triage.start();
                 self.health.readiness(Readiness::judging);
-                candidate.stand();
+                candidate.stand().map_err(Error::Thread)?;
                 tracing::info!("the first lists are complete, verdicts begin");
                 say_never_judged(&self.triage);
             }
@@ -320,8 +335,12 @@ impl Operator<'_> {
         let term = self.leads.borrow_and_update().map(|leadership| leadership.term);
         if term != self.term {
             self.term = term;
+            self.remedies.follow(term);
             match term {
-                Some(_) => self.triage.lead(),
+                Some(_) => {
+                    self.triage.lead();
+                    self.triage.announce_again(self.now());
+                }
                 None => self.triage.follow(),
             }
             self.metrics.leads(term.is_some());
@@ -330,21 +349,21 @@ impl Operator<'_> {
 
     async fn give_orders(&mut self) -> Result<(), Error> {
         let now = self.now();
-        let mut orders = self.triage.look(now);
+        let mut orders = self.triage.look_telling(now, || self.health.turn());
         if self.term.is_some() && !std::mem::replace(&mut self.caught_up, true) {
             say_ended(&orders);
         }
         // Who does not lead has no say.
-        if self.term.is_some() {
+        if let Some(term) = self.term {
             let not_current = self.health.readiness(|readiness| readiness.not_current());
             let doubts = Doubts { not_current, clock: self.clock.doubt() };
-            self.remedies.look(&mut self.triage, &doubts, now).await;
+            self.remedies.look(&mut self.triage, &doubts, now);
             orders.extend(self.triage.look(now));
             if let Some(node_conditions) = &mut self.node_conditions {
-                node_conditions.look(&self.triage, now);
+                node_conditions.look(&self.triage, term, now);
             }
             if let Some(aws) = &mut self.aws {
-                aws.look(&self.triage, now);
+                aws.look(&self.triage, self.watches.tasks(), now);
             }
             if let Some(logs) = &mut self.logs {
                 logs.look(&self.triage, now);
@@ -366,6 +385,7 @@ impl Operator<'_> {
                 }
                 Order::Delete(delete) => Work::Delete(delete),
                 Order::Summarize(summary) => Work::Summarize(summary),
+                Order::Announce(diagnosis) => Work::Announce(diagnosis),
             };
             // Only a triage that leads orders writes.
             let Some(term) = self.term else { continue };

@@ -9,6 +9,7 @@ use engine::triage::Triage;
 use engine::triage::change::Change;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Between two looks at what is open. Answers are kept for longer than that.
 const EVERY: TimeDelta = TimeDelta::seconds(5);
@@ -30,7 +31,7 @@ impl AskAws {
     }
 
     /// Asks what is open.
-    pub fn look(&mut self, triage: &Triage, now: DateTime<Utc>) {
+    pub fn look(&mut self, triage: &Triage, tasks: &mut JoinSet<()>, now: DateTime<Utc>) {
         if now < self.next {
             return;
         }
@@ -43,7 +44,7 @@ impl AskAws {
             match aws::Client::new(&self.options, triage.cluster()) {
                 Ok(aws) => {
                     tracing::info!(region = aws.region(), "AWS is asked about what the cluster does not tell");
-                    self.asker = Some(Asker::start(aws, self.changes.clone()));
+                    self.asker = Some(Asker::start(aws, self.changes.clone(), tasks));
                 }
                 Err(error) if !self.complained => {
                     tracing::warn!(%error, "AWS cannot be asked");

@@ -7,6 +7,7 @@ use engine::objects::input::Object;
 use engine::triage::change::Change;
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Lists of questions that may wait: the next look makes a newer one.
 const QUEUE: usize = 1;
@@ -16,9 +17,9 @@ const QUEUE: usize = 1;
 pub struct Asker(mpsc::Sender<BTreeSet<Question>>);
 
 impl Asker {
-    pub fn start(aws: aws::Client, changes: mpsc::Sender<Change>) -> Self {
+    pub fn start(aws: aws::Client, changes: mpsc::Sender<Change>, tasks: &mut JoinSet<()>) -> Self {
         let (ask, asked) = mpsc::channel(QUEUE);
-        tokio::spawn(answer(aws, asked, changes));
+        tasks.spawn(answer(aws, asked, changes));
         Self(ask)
     }
 

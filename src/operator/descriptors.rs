@@ -17,7 +17,7 @@ pub(super) fn raise() {
 #[cfg(not(unix))]
 pub(super) fn raise() {}
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use rustix::process::{Resource, getrlimit};
 

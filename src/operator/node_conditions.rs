@@ -2,13 +2,14 @@
 //! again after half a minute, then after twice as long each time.
 
 use crate::operator::lease::Leads;
-use crate::operator::publish::node_condition;
+use crate::operator::publish::node_condition::{self, Ordered};
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::Text;
 use engine::triage::{NodeVerdict, Triage};
 use kube::Client;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Whether Nodes carry their verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -59,21 +60,26 @@ impl Patience {
 
 pub(super) struct NodeConditions {
     mode: NodeConditionMode,
-    orders: mpsc::Sender<NodeVerdict>,
+    orders: mpsc::Sender<Ordered>,
     patience: Patience,
     /// What had been said at the last look, and when that was.
     looked: Option<(u64, DateTime<Utc>)>,
 }
 
 impl NodeConditions {
-    pub(super) fn start(mode: NodeConditionMode, client: Client, leads: Leads) -> Option<Self> {
+    pub(super) fn start(
+        mode: NodeConditionMode,
+        client: Client,
+        leads: Leads,
+        tasks: &mut JoinSet<()>,
+    ) -> Option<Self> {
         let asked_for = mode != NodeConditionMode::Off;
-        let orders = || node_condition::start(client, leads);
+        let orders = || node_condition::start(client, leads, tasks);
         asked_for.then(|| Self { mode, orders: orders(), patience: Patience::default(), looked: None })
     }
 
-    /// Orders what is to be written. Only for the replica that leads.
-    pub(super) fn look(&mut self, triage: &Triage, now: DateTime<Utc>) {
+    /// Orders what is to be written in this term.
+    pub(super) fn look(&mut self, triage: &Triage, term: u64, now: DateTime<Utc>) {
         let said = triage.revision();
         if self.looked.is_some_and(|(before, at)| before == said && now - at < TURN) {
             return;
@@ -84,7 +90,7 @@ impl NodeConditions {
             // The rest at the next turn.
             let Ok(permit) = self.orders.try_reserve() else { return };
             if self.patience.permits(&verdict, now) {
-                permit.send(verdict);
+                permit.send((term, verdict));
             }
         }
     }

@@ -73,6 +73,8 @@ async fn make_for_all(mut waiting: mpsc::Receiver<Reader>, ask: mpsc::Sender<Rea
 mod tests {
     use super::*;
 
+    static PAGE: &[u8] = b"page";
+
     #[tokio::test(start_paused = true)]
     async fn all_who_wait_get_one_page_and_the_next_one_comes_after_a_pause() {
         let (ask, mut asked) = mpsc::channel::<Reader>(1);
@@ -85,7 +87,6 @@ mod tests {
         }
         tokio::spawn(make_for_all(waiting, ask));
         let begun = tokio::time::Instant::now();
-        static PAGE: &[u8] = b"page";
         asked.recv().await.expect("one asks").send(Some(Bytes::from_static(PAGE))).expect("it waits");
         for answer in answers {
             let page = answer.await.expect("it is answered").expect("there is a page");

@@ -4,21 +4,25 @@
 //! a bound on how many are under way, and a timeout each, because kube has none for reading an answer. Only a replica
 //! that leads writes, and only what was ordered since it leads.
 
+mod brake;
 mod event;
 mod fence;
 pub mod node_condition;
 mod queue;
 pub mod remedy;
+mod retry_after;
 mod status;
 
 use crate::kube_client::failure;
-use crate::operator::lease::Leads;
+use crate::operator::lease::{Leads, right_in};
 use crate::operator::metrics::{Metrics, WriteResult};
+use brake::Brake;
+use engine::api::NodeDiagnosis;
 use engine::triage::change::Change;
 use engine::triage::{Delete, IncidentSummary, Write};
 use kube::Client;
-use kube::runtime::events::Recorder;
 use queue::{Queue, WaitingTask};
+use retry_after::RetryAfter;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -37,6 +41,8 @@ pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[
 const RATE: u32 = 20;
 const UNDER_WAY: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(15);
+/// For an Event.
+const COURTESY: Duration = Duration::from_secs(2);
 /// Diagnoses that may be handed over before the one that hands over waits.
 const QUEUE: usize = 256;
 
@@ -53,15 +59,22 @@ pub enum Work {
     Write(Box<Write>),
     Delete(Delete),
     Summarize(Box<IncidentSummary>),
+    /// The Event of a verdict that is written: the replica that wrote it may not have come to that.
+    Announce(Arc<NodeDiagnosis>),
 }
 
 impl Work {
     fn speaks_for_many(&self) -> bool {
         match self {
             Self::Write(write) => write.diagnosis.speaks_for_machines(),
-            Self::Delete(_) => false,
+            Self::Delete(_) | Self::Announce(_) => false,
             Self::Summarize(_) => true,
         }
+    }
+
+    /// Whether it writes an Event, and no NodeDiagnosis.
+    const fn is_courtesy(&self) -> bool {
+        matches!(self, Self::Summarize(_) | Self::Announce(_))
     }
 
     /// The newest of a key wins. No name of an object begins with a slash.
@@ -69,6 +82,7 @@ impl Work {
         match self {
             Self::Write(write) => write.diagnosis.metadata.name.clone().unwrap_or_default(),
             Self::Delete(delete) => delete.name.clone(),
+            Self::Announce(diagnosis) => format!("//{}", diagnosis.metadata.name.as_deref().unwrap_or_default()),
             Self::Summarize(summary) => {
                 let names = summary.regarding.iter().flat_map(|r| ["/", r.name.as_str()]);
                 ["/", &summary.cause].into_iter().chain(names).collect()
@@ -86,10 +100,13 @@ pub fn start(
     told: mpsc::WeakSender<Change>,
 ) -> (mpsc::Sender<Task>, JoinHandle<()>) {
     let (tasks, received) = mpsc::channel(QUEUE);
-    let client = fence::fenced(client, leads.clone());
-    let writer = Writer { recorder: Recorder::new(client.clone(), event::reporter(&instance)), client, instance };
+    let retry_after = RetryAfter::default();
     let publisher = Publisher {
-        writer,
+        client: retry_after.heeding(client),
+        writer: None,
+        instance: instance.into(),
+        retry_after,
+        brake: Brake::default(),
         leads,
         metrics,
         told,
@@ -110,7 +127,13 @@ enum WriteFailure {
 }
 
 struct Publisher {
-    writer: Writer,
+    client: Client,
+    /// Writes in the term that is now.
+    writer: Option<Writer>,
+    /// The replica that reports Events.
+    instance: Arc<str>,
+    retry_after: RetryAfter,
+    brake: Brake,
     leads: Leads,
     metrics: Arc<Metrics>,
     told: mpsc::WeakSender<Change>,
@@ -130,8 +153,9 @@ impl Publisher {
         let mut open = true;
         while open || !self.queue.is_empty() || !under_way.is_empty() {
             self.follow_the_lease();
-            let may_write = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
-            let next = if under_way.len() < UNDER_WAY && may_write.is_some() { self.queue.next() } else { None };
+            let has_room = under_way.len() < self.brake.abreast(UNDER_WAY);
+            let next = if has_room && self.right().is_some() { self.queue.next() } else { None };
+            let next = next.map(|due| self.brake.delay(due));
             tokio::select! {
                 // In this order, not in a random one, so that what happened can be made to happen again.
                 biased;
@@ -140,22 +164,22 @@ impl Publisher {
                     None => open = false,
                 },
                 Some(done) = under_way.join_next() => {
-                    if let Ok((waiting, result)) = done {
-                        self.done(waiting, result);
+                    if let Ok((waiting, begun, result)) = done {
+                        self.done(waiting, begun, result);
                     }
                 }
                 Ok(()) = self.leads.changed() => {}
                 () = until(next) => {
                     ticks.tick().await;
                     self.follow_the_lease();
-                    let lasts = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
-                    if let Some(lasts) = lasts
+                    if let Some(lasts) = self.right()
+                        && let Some(writer) = self.writer.clone()
                         && let Some(waiting) = self.queue.begin()
                     {
-                        let writer = self.writer.clone();
                         under_way.spawn(async move {
-                            let result = timeout(TIMEOUT.min(lasts), writer.carry_out(&waiting.task.work)).await;
-                            (waiting, result.unwrap_or(Err(WriteFailure::TimedOut)))
+                            let begun = Instant::now();
+                            let result = writer.carry_out(&waiting.task.work, TIMEOUT.min(lasts)).await;
+                            (waiting, begun, result)
                         });
                     }
                 }
@@ -163,11 +187,20 @@ impl Publisher {
         }
     }
 
+    /// How long this replica may still write.
+    fn right(&self) -> Option<Duration> {
+        right_in(&self.leads, self.term?)
+    }
+
     /// Drops what was ordered before another replica led: that one has done or undone it.
     fn follow_the_lease(&mut self) {
         let term = self.leads.borrow().map(|leadership| leadership.term);
         if term != self.term {
             self.term = term;
+            self.writer = term.map(|term| Writer {
+                client: fence::fenced(self.client.clone(), self.leads.clone(), term),
+                instance: Arc::clone(&self.instance),
+            });
             self.queue.retain(term);
             self.metrics.queue(self.queue.len());
         }
@@ -183,12 +216,12 @@ impl Publisher {
         }
     }
 
-    fn done(&mut self, waiting: WaitingTask, result: Result<(), WriteFailure>) {
+    fn done(&mut self, waiting: WaitingTask, begun: Instant, result: Result<(), WriteFailure>) {
         self.follow_the_lease();
         let key = waiting.task.work.key();
         let failure = match result {
-            // An Event on a NodePool is no NodeDiagnosis.
-            Ok(()) if matches!(waiting.task.work, Work::Summarize(_)) => None,
+            // It says nothing about whether NodeDiagnoses can be written.
+            Ok(()) if waiting.task.work.is_courtesy() => return self.finished(&key),
             Ok(()) => {
                 self.metrics.wrote(WriteResult::Ok);
                 if std::mem::take(&mut self.failing) {
@@ -215,16 +248,27 @@ impl Publisher {
                 Some("no answer in time".to_owned())
             }
         };
+        let now = Instant::now();
+        let asked = self.retry_after.take(now);
+        match &failure {
+            None => self.brake.succeeded(),
+            Some(_) => self.brake.failed(begun, now, asked),
+        }
         if let Some(why) = &failure
             && !std::mem::replace(&mut self.failing, true)
         {
             tracing::warn!(name = key, why, "NodeDiagnoses cannot be written; they are tried again until they can");
         }
         if failure.is_some() && Some(waiting.task.term) == self.term {
-            self.queue.failed(waiting, Instant::now());
+            self.queue.failed(waiting, now);
+            self.metrics.queue(self.queue.len());
         } else {
-            self.queue.finished(&key);
+            self.finished(&key);
         }
+    }
+
+    fn finished(&mut self, key: &str) {
+        self.queue.finished(key);
         self.metrics.queue(self.queue.len());
     }
 }
@@ -240,41 +284,54 @@ async fn until(at: Option<Instant>) {
 #[derive(Clone)]
 struct Writer {
     client: Client,
-    /// The replica that reports Events.
-    instance: String,
-    recorder: Recorder,
+    instance: Arc<str>,
 }
 
 impl Writer {
-    async fn carry_out(&self, work: &Work) -> Result<(), WriteFailure> {
+    async fn carry_out(&self, work: &Work, within: Duration) -> Result<(), WriteFailure> {
         match work {
-            Work::Write(write) => self.write(write).await,
-            Work::Delete(delete) => status::delete(&self.client, delete)
-                .await
-                .map_err(|error| WriteFailure::Failed(failure::of(&error).to_string())),
-            Work::Summarize(summary) => {
-                // An Event is a courtesy and is not tried again.
-                if let Err(error) = event::summarize(&self.client, &self.instance, summary).await {
-                    let error = failure::said(&error.to_string());
-                    tracing::warn!(cause = summary.cause, error, "an Event could not be written");
+            Work::Write(write) => {
+                timeout(within, self.write(write)).await.unwrap_or(Err(WriteFailure::TimedOut))?;
+                // The diagnosis is written, whatever becomes of the Event.
+                if write.announces {
+                    self.announce(&write.diagnosis).await;
                 }
-                Ok(())
             }
+            Work::Delete(delete) => {
+                let deleted = timeout(within, status::delete(&self.client, delete)).await;
+                deleted
+                    .map_err(|_| WriteFailure::TimedOut)?
+                    .map_err(|error| WriteFailure::Failed(failure::of(&error).to_string()))?;
+            }
+            Work::Summarize(summary) => {
+                courtesy(&summary.cause, event::summarize(&self.client, &self.instance, summary)).await;
+            }
+            Work::Announce(diagnosis) => self.announce(diagnosis).await,
         }
+        Ok(())
     }
 
     async fn write(&self, write: &Write) -> Result<(), WriteFailure> {
         status::write(&self.client, write).await.map_err(|error| match &error {
             kube::Error::Api(answer) if answer.is_invalid() => WriteFailure::Refused(failure::said(&answer.message)),
             other => WriteFailure::Failed(failure::of(other).to_string()),
-        })?;
-        if write.announces {
-            // The diagnosis is written; an Event is a courtesy and is not tried again.
-            if let Err(error) = event::announce(&self.recorder, &write.diagnosis).await {
-                let error = failure::said(&error.to_string());
-                tracing::warn!(name = write.diagnosis.metadata.name, error, "an Event could not be written");
-            }
-        }
-        Ok(())
+        })
+    }
+
+    async fn announce(&self, diagnosis: &NodeDiagnosis) {
+        let name = diagnosis.metadata.name.as_deref().unwrap_or_default();
+        courtesy(name, event::announce(&self.client, &self.instance, diagnosis)).await;
     }
 }
+
+/// An Event is not tried again, and no verdict waits long for it.
+async fn courtesy(of: &str, event: impl Future<Output = kube::Result<()>>) {
+    match timeout(COURTESY, event).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(of, error = failure::of(&error).to_string(), "an Event could not be written"),
+        Err(_) => tracing::warn!(of, "an Event could not be written in time"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Between two looks at what is open.
 const EVERY: TimeDelta = TimeDelta::seconds(5);
@@ -39,10 +40,15 @@ pub(super) struct ReadLogs {
 
 impl ReadLogs {
     /// The logs come as changes.
-    pub fn start(namespaces: BTreeSet<String>, client: Client, changes: mpsc::Sender<Change>) -> Self {
+    pub fn start(
+        namespaces: BTreeSet<String>,
+        client: Client,
+        changes: mpsc::Sender<Change>,
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
         // The next look asks anew.
         let (asked, questions) = mpsc::channel(1);
-        tokio::spawn(answer(client, questions, changes));
+        tasks.spawn(answer(client, questions, changes));
         Self { namespaces, asked, next: DateTime::UNIX_EPOCH, read: BTreeMap::new() }
     }
 

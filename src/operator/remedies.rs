@@ -1,26 +1,43 @@
-//! Between the verdicts and the one who carries out what remediation decides.
+//! Between the verdicts and the one who carries out what remediation decides. Nothing here waits: one who does would
+//! hold up every verdict.
 
 use crate::operator::lease::Leads;
 use crate::operator::metrics::Metrics;
-use crate::operator::publish::remedy::{self, Remedy};
+use crate::operator::publish::remedy::{self, Ordered, Remedy};
 use chrono::{DateTime, Utc};
 use engine::remediation::{Doubts, Limits, PatchAnswer, Remark, Remediation, Removal, RemovalOutcome, Step};
 use engine::triage::Triage;
 use kube::Client;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::JoinSet;
 
 pub(super) struct Remedies {
     remediation: Remediation,
-    orders: mpsc::Sender<Remedy>,
+    orders: mpsc::Sender<Ordered>,
     answers: mpsc::UnboundedReceiver<(Removal, PatchAnswer)>,
     metrics: Arc<Metrics>,
+    /// The term that this replica leads in.
+    term: Option<u64>,
 }
 
 impl Remedies {
-    pub(super) fn start(client: Client, instance: &str, leads: Leads, limits: Limits, metrics: Arc<Metrics>) -> Self {
-        let (orders, answers) = remedy::start(client, instance, leads);
-        Self { remediation: Remediation::new(limits), orders, answers, metrics }
+    pub(super) fn start(
+        client: Client,
+        instance: &str,
+        leads: Leads,
+        limits: Limits,
+        metrics: Arc<Metrics>,
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
+        let (orders, answers) = remedy::start(client, instance, leads, tasks);
+        Self { remediation: Remediation::new(limits), orders, answers, metrics, term: None }
+    }
+
+    /// From now on this replica leads in that term, or in none.
+    pub(super) const fn follow(&mut self, term: Option<u64>) {
+        self.term = term;
     }
 
     /// The next answer to a removal.
@@ -29,7 +46,7 @@ impl Remedies {
     }
 
     /// Takes in how a removal went.
-    pub(super) async fn take_answer(
+    pub(super) fn take_answer(
         &mut self,
         removal: &Removal,
         answer: PatchAnswer,
@@ -37,18 +54,23 @@ impl Remedies {
         now: DateTime<Utc>,
     ) {
         if let Some(remark) = self.remediation.done(removal, answer, now) {
-            self.say(remark, triage, now).await;
+            self.say(remark, triage, now);
         }
     }
 
     /// Acts on the verdicts as they are now. Only for the replica that leads.
-    pub(super) async fn look(&mut self, triage: &mut Triage, doubts: &Doubts, now: DateTime<Utc>) {
+    pub(super) fn look(&mut self, triage: &mut Triage, doubts: &Doubts, now: DateTime<Utc>) {
         let is_written = |name: &str| triage.is_written(name);
         let steps = self.remediation.look(triage.cluster(), &triage.diagnoses(), is_written, doubts, now);
         for step in steps {
             match step {
-                Step::Remove(removal) => self.order(Remedy::Remove(Box::new(removal))).await,
-                Step::Say(remark) => self.say(remark, triage, now).await,
+                Step::Remove(removal) => {
+                    if let Some(Remedy::Remove(removal)) = self.order(Remedy::Remove(Box::new(removal))) {
+                        // It was not sent, and is decided again.
+                        self.remediation.done(&removal, PatchAnswer::Void, now);
+                    }
+                }
+                Step::Say(remark) => self.say(remark, triage, now),
             }
         }
     }
@@ -59,7 +81,7 @@ impl Remedies {
     }
 
     /// In the diagnosis, the metric, the log and an Event; once.
-    async fn say(&self, remark: Remark, triage: &mut Triage, now: DateTime<Utc>) {
+    fn say(&self, remark: Remark, triage: &mut Triage, now: DateTime<Utc>) {
         let Some(diagnosis) = triage.note(&remark, now) else { return };
         let Remark { diagnosis: name, result, reason, message } = &remark;
         self.metrics.remediated(*result, reason);
@@ -69,12 +91,21 @@ impl Remedies {
             }
             _ => tracing::warn!(name, ?result, reason, message, "remediation"),
         }
-        self.order(Remedy::Tell(diagnosis, remark)).await;
+        if let Some(Remedy::Tell(_, remark)) = self.order(Remedy::Tell(diagnosis, remark)) {
+            tracing::warn!(
+                name = remark.diagnosis,
+                reason = remark.reason,
+                "too many Events wait; this one is not sent"
+            );
+        }
     }
 
-    async fn order(&self, remedy: Remedy) {
-        if self.orders.send(remedy).await.is_err() {
-            tracing::error!("nobody carries out remedies any more");
+    /// Gives back what cannot be ordered now.
+    fn order(&self, remedy: Remedy) -> Option<Remedy> {
+        let Some(term) = self.term else { return Some(remedy) };
+        match self.orders.try_send(Ordered { term, remedy }) {
+            Ok(()) => None,
+            Err(TrySendError::Full(ordered) | TrySendError::Closed(ordered)) => Some(ordered.remedy),
         }
     }
 }

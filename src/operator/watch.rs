@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::Instant;
 
 /// The API server ends a watch after so many seconds, and it goes on where it was. One that has not ended a little
 /// later is dead, however open its connection looks: kube's watcher gives it up. Bookmarks do not tell: of a kind that
@@ -47,6 +48,26 @@ const RETRY_UNANSWERED: Duration = Duration::from_secs(10);
 /// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with
 /// a new list.
 const BLIND_AFTER: u32 = 3;
+/// No single failure takes longer to come after the one before it: the pause, a request without an answer, and a watch
+/// that is silent. After more, a watch has ended as it should in between, of which kube's watcher says nothing.
+const IN_A_ROW: Duration = Duration::from_secs(60 + 30 + 65);
+
+/// Failures in a row.
+#[derive(Debug, Default)]
+struct Failures {
+    count: u32,
+    last: Option<Instant>,
+}
+
+impl Failures {
+    /// One more; how many that makes.
+    fn note(&mut self, now: Instant) -> u32 {
+        let goes_on = self.last.is_some_and(|last| now - last <= IN_A_ROW);
+        self.count = if goes_on { self.count.saturating_add(1) } else { 1 };
+        self.last = Some(now);
+        self.count
+    }
+}
 
 /// What a broken watch means.
 fn failure_of(error: &watcher::Error) -> ReadFailure {
@@ -161,7 +182,12 @@ impl Watches {
         }
     }
 
-    /// Resolves when a watch has died, which only a defect can do.
+    /// Where whoever asks beside the watches runs, too.
+    pub const fn tasks(&mut self) -> &mut JoinSet<()> {
+        &mut self.tasks
+    }
+
+    /// Resolves when a watch, or another of the tasks, has died, which only a defect can do.
     pub async fn died(&mut self) -> JoinError {
         loop {
             match self.tasks.join_next().await {
@@ -227,7 +253,7 @@ impl Watch {
         let mut said = SourceState::Pending;
         let mut known = Known::default();
         let mut unreadable = BTreeSet::new();
-        let mut failures = 0;
+        let mut failed = Failures::default();
         let mut listed = false;
         // Not there before it has heard of anything: zero would be 1970.
         let mut last_event = None;
@@ -241,7 +267,7 @@ impl Watch {
             match event {
                 Ok(None) => return,
                 Err(error) => {
-                    failures += 1;
+                    let failures = failed.note(Instant::now());
                     let failure = failure_of(&error);
                     // An API server that starts refuses and misses things for a moment: what was read before is not
                     // given up at once.
@@ -270,12 +296,12 @@ impl Watch {
                 }
                 Ok(Some(watcher::Event::Init)) => known.begin(),
                 Ok(Some(watcher::Event::InitApply(object) | watcher::Event::Apply(object))) => {
-                    failures = 0;
+                    failed = Failures::default();
                     known.seen(key_of(&object));
                     told.extend(self.applied(&object, &mut unreadable));
                 }
                 Ok(Some(watcher::Event::InitDone)) => {
-                    failures = 0;
+                    failed = Failures::default();
                     if std::mem::replace(&mut listed, true) {
                         metrics.watch_relisted(&self.name);
                     }
@@ -367,4 +393,20 @@ async fn send(changes: &mpsc::Sender<Change>, told: Vec<Change>) -> Result<(), m
         changes.send(change).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quiet_watch_that_breaks_off_once_an_hour_is_not_blind() {
+        let (mut failures, now) = (Failures::default(), Instant::now());
+        let hourly: Vec<_> = (0..5).map(|hour| failures.note(now + Duration::from_hours(hour))).collect();
+        assert_eq!(hourly, [1; 5]);
+        // One connection after the other that looks open and is dead.
+        let later = now + Duration::from_hours(9);
+        let silent: Vec<_> = (0..4).map(|n| failures.note(later + n * IN_A_ROW)).collect();
+        assert_eq!(silent, [1, 2, 3, 4]);
+    }
 }

@@ -134,6 +134,7 @@ impl Run {
                 Order::Write(write) => Work::Write(write),
                 Order::Delete(delete) => Work::Delete(delete),
                 Order::Summarize(summary) => Work::Summarize(summary),
+                Order::Announce(diagnosis) => Work::Announce(diagnosis),
             };
             self.operator.orders += 1;
             if self.bug != Bug::DropsOrders || self.operator.orders.is_multiple_of(2) {
@@ -309,8 +310,8 @@ impl Operator {
     fn start(cluster: &Shared, now: DateTime<Utc>) -> Self {
         let (says, changes) = mpsc::channel(1024);
         let client = client(cluster);
-        let (mut candidate, leads) = Candidate::new(client.clone(), None);
-        candidate.stand();
+        let (mut candidate, leads) = Candidate::new(None);
+        candidate.stand().expect("no thread");
         let (tasks, publisher) =
             publish::start(client, "model".to_owned(), leads, Arc::new(Metrics::default()), says.downgrade());
         let mut triage = Triage::new(Thresholds::default(), Keep::default());

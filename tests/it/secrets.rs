@@ -505,7 +505,7 @@ fn operated(objects: &[Value]) -> String {
                     let pods = pods.map(|pod| Object::from_value(Input::Pods, pod.clone()).expect("a pod")).collect();
                     triage.take(Change::Pods { node, pods: Ok(pods) }, now);
                 }
-                Order::Delete(_) | Order::Summarize(_) | Order::ReviewAccess(_) => {}
+                Order::Delete(_) | Order::Summarize(_) | Order::Announce(_) | Order::ReviewAccess(_) => {}
             }
         }
     }

@@ -72,7 +72,7 @@ fn written(triage: &mut Triage, objects: &[Value], now: DateTime<Utc>) -> Vec<No
                         on_node.map(|pod| Object::from_value(Input::Pods, pod.clone()).expect("a pod")).collect();
                     triage.take(Change::Pods { node, pods: Ok(pods) }, now);
                 }
-                Order::Delete(_) | Order::Summarize(_) | Order::ReviewAccess(_) => {}
+                Order::Delete(_) | Order::Summarize(_) | Order::Announce(_) | Order::ReviewAccess(_) => {}
             }
         }
     }

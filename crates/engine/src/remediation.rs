@@ -205,7 +205,7 @@ pub enum PatchAnswer {
     /// By validation, an admission policy or a webhook; or the Node is gone.
     Rejected(String),
     Unanswered(String),
-    /// What the removal rests on is not as it was judged, or could not be read just before: it was not sent.
+    /// An object that the decision rests on has changed, or could not be read just before. The patch was not sent.
     NotCurrent(String),
     /// Another replica leads: it was not sent.
     Void,
@@ -377,7 +377,7 @@ impl Remediation {
                 TryState::Again(now + AGAIN_AFTER),
                 RemovalOutcome::Refused,
                 guard::NOT_CURRENT,
-                format!("{taint} stays on Node {node}: what was judged is not current: {why}. It is judged again."),
+                format!("{taint} stays on Node {node}. The facts of the decision are not current: {why}. nodewhy decides again."),
             ),
             PatchAnswer::Void => {
                 self.tries.remove(&removal.diagnosis);

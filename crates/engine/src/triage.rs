@@ -35,7 +35,7 @@ use crate::objects::Node;
 use crate::objects::input::{Input, Object};
 use crate::remediation::Remark;
 use change::{Change, ReadFailure};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use history::History;
 pub use history::Keep;
 pub use incidents::IncidentSummary;
@@ -52,6 +52,10 @@ pub use same::same;
 use schedule::Schedule;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What a leader said in its last minutes may lack its Event: the next one begins within seconds, and what fails is
+/// tried again for a while.
+const ANNOUNCE_AGAIN: TimeDelta = TimeDelta::minutes(5);
 
 /// The cluster, and what was said about it.
 #[derive(Debug)]
@@ -172,6 +176,20 @@ impl Triage {
         }
     }
 
+    /// The leader before may have died between a verdict and its Event: those of what was said last are sent again. The
+    /// API server keeps one of each.
+    pub fn announce_again(&mut self, now: DateTime<Utc>) {
+        let is_recent = |diagnosis: &&Arc<NodeDiagnosis>| {
+            diagnosis.status.as_ref().is_some_and(|status| {
+                let said = status.conditions.iter().map(|condition| condition.last_transition_time).max();
+                said.is_some_and(|at| now - at < ANNOUNCE_AGAIN)
+            })
+        };
+        let of_machines = self.diagnoses.shared().filter(|d| d.is_open() && !d.speaks_for_machines());
+        let recent: Vec<_> = of_machines.filter(is_recent).cloned().collect();
+        self.outbox.announce(recent);
+    }
+
     /// From now on another replica writes.
     pub const fn follow(&mut self) {
         self.outbox.follow();
@@ -218,12 +236,18 @@ impl Triage {
 
     /// Looks at every subject that a change touched or whose time has come, and says what to do.
     pub fn look(&mut self, now: DateTime<Utc>) -> Vec<Order> {
+        self.look_telling(now, || ())
+    }
+
+    /// The same, and `tells` hears of each subject that is judged: of thousands that takes long.
+    pub fn look_telling(&mut self, now: DateTime<Utc>, tells: impl Fn()) -> Vec<Order> {
         if self.started {
             let mut subjects = self.schedule.next(&self.cluster, now);
             let classes: Vec<Subject> = subjects.iter().filter_map(|s| self.cluster.leaving_class_of(s)).collect();
             subjects.extend(classes);
             for subject in subjects {
                 self.look_at(&subject, now);
+                tells();
             }
             for name in self.diagnoses.forget(now).into_iter().filter_map(|d| d.metadata.name.clone()) {
                 self.outbox.delete(name);
@@ -317,6 +341,7 @@ impl Triage {
         for diagnosis in missing {
             self.say(record::unannounced(diagnosis, false));
         }
+        self.outbox.write_again(names);
     }
 
     fn look_at(&mut self, subject: &Subject, now: DateTime<Utc>) {

@@ -9,7 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::Reporter;
+use sha2::{Digest, Sha256};
 
 /// Events about objects without namespace are kept there.
 const NAMESPACE: &str = "default";
@@ -18,6 +19,8 @@ const ACTION: &str = "Diagnose";
 /// Longest note that the API server takes.
 /// Source: kubernetes pkg/apis/core/validation/events.go `NoteLengthLimit` (v1.36).
 const NOTE: usize = 1024;
+/// What fits into a name before the hash; names have 253 characters.
+const LONGEST: usize = 230;
 
 /// Who reports: nodewhy, and which replica.
 pub(super) fn reporter(instance: &str) -> Reporter {
@@ -28,45 +31,65 @@ pub(super) fn reporter(instance: &str) -> Reporter {
 ///
 /// Not by the Recorder: it repeats the first note of a reason for six minutes, and the number in the note is the news.
 pub(super) async fn summarize(client: &Client, instance: &str, summary: &IncidentSummary) -> kube::Result<()> {
-    let events: Api<v1::Event> = Api::namespaced(client.clone(), NAMESPACE);
     for ObjectRef { api_version, kind, name, uid } in &summary.regarding {
-        let now = Timestamp::now();
-        let metadata = ObjectMeta {
-            name: Some(format!("{name}.{:x}", now.as_nanosecond())),
-            namespace: Some(NAMESPACE.to_owned()),
-            ..ObjectMeta::default()
-        };
-        let event = v1::Event {
-            metadata,
-            type_: Some("Warning".to_owned()),
-            reason: Some(summary.cause.clone()),
-            note: Some(cut(&summary.note).to_owned()),
-            action: Some(ACTION.to_owned()),
-            event_time: Some(MicroTime(now)),
-            regarding: Some(reference(api_version, kind, name, uid)),
-            reporting_controller: Some(FIELD_MANAGER.to_owned()),
-            reporting_instance: Some(instance.to_owned()),
-            ..v1::Event::default()
-        };
-        events.create(&PostParams::default(), &event).await?;
+        let regarding = reference(api_version, kind, name, uid);
+        let name = named(name, &[uid.as_str(), summary.cause.as_str(), summary.note.as_str()]);
+        create(client, warning(instance, name, &summary.cause, &summary.note, regarding)).await?;
     }
     Ok(())
 }
 
 /// Says the verdict on its subject, and on the Node where that is another object.
-pub(super) async fn announce(recorder: &Recorder, diagnosis: &NodeDiagnosis) -> kube::Result<()> {
+///
+/// Not by the Recorder: who takes over says again what the one before it may not have come to, and the API server has
+/// one Event of a name.
+pub(super) async fn announce(client: &Client, instance: &str, diagnosis: &NodeDiagnosis) -> kube::Result<()> {
     let Some(status) = &diagnosis.status else { return Ok(()) };
-    let event = Event {
-        type_: EventType::Warning,
-        reason: status.cause.to_string(),
-        note: Some(cut(&status.summary).to_owned()),
-        action: ACTION.to_owned(),
-        secondary: None,
-    };
+    let (cause, since) = (status.cause.to_string(), status.first_observed_at.to_rfc3339());
     for subject in subjects(diagnosis) {
-        recorder.publish(&event, &subject).await?;
+        let of = [&subject.name, &subject.uid].map(|part| part.clone().unwrap_or_default());
+        let name = named(&of[0], &[of[1].as_str(), cause.as_str(), since.as_str()]);
+        create(client, warning(instance, name, &cause, &status.summary, subject)).await?;
     }
     Ok(())
+}
+
+/// One that is there already says the same.
+async fn create(client: &Client, event: v1::Event) -> kube::Result<()> {
+    let events: Api<v1::Event> = Api::namespaced(client.clone(), NAMESPACE);
+    match events.create(&PostParams::default(), &event).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn warning(instance: &str, name: String, reason: &str, note: &str, regarding: ObjectReference) -> v1::Event {
+    v1::Event {
+        metadata: ObjectMeta { name: Some(name), namespace: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
+        type_: Some("Warning".to_owned()),
+        reason: Some(reason.to_owned()),
+        note: Some(cut(note).to_owned()),
+        action: Some(ACTION.to_owned()),
+        event_time: Some(MicroTime(Timestamp::now())),
+        regarding: Some(regarding),
+        reporting_controller: Some(FIELD_MANAGER.to_owned()),
+        reporting_instance: Some(instance.to_owned()),
+        ..v1::Event::default()
+    }
+}
+
+/// The name of the Event that says this about an object: the same from every replica.
+fn named(object: &str, says: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in says {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash.finalize()[..8]);
+    let hash = u64::from_be_bytes(first);
+    let object = object.get(..object.floor_char_boundary(LONGEST)).unwrap_or(object);
+    format!("{}.{hash:016x}", object.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
 }
 
 pub(super) fn subjects(diagnosis: &NodeDiagnosis) -> Vec<ObjectReference> {
@@ -90,4 +113,22 @@ fn reference(api_version: &str, kind: &str, name: &str, uid: &str) -> ObjectRefe
 
 pub(super) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(NOTE)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn an_event_has_one_name_whoever_sends_it_and_another_cause_another() {
+        let name = named("general-7xk2p", &["uid-1", "UserData", "12:00"]);
+        assert_eq!(name, named("general-7xk2p", &["uid-1", "UserData", "12:00"]));
+        assert!(name.starts_with("general-7xk2p.") && name.len() == "general-7xk2p.".len() + 16, "{name}");
+        for other in [["uid-2", "UserData", "12:00"], ["uid-1", "Quota", "12:00"], ["uid-1", "UserData", "12:01"]] {
+            assert_ne!(name, named("general-7xk2p", &other));
+        }
+        assert_ne!(named("a", &["b", "c"]), named("a", &["bc", ""]));
+        let long = named(&format!("{}-{}", "a".repeat(229), "b".repeat(23)), &["x"]);
+        assert!(long.len() <= 253 && long.starts_with(&format!("{}.", "a".repeat(229))), "{long}");
+    }
 }

@@ -3,21 +3,20 @@
 //! A leader that was held still (a frozen machine, a paused virtual one) wakes up amid its writes, and another has led
 //! for long: the first thing it would do is to send the next half of what it had begun.
 
-use crate::operator::lease::Leads;
+use crate::operator::lease::{Leads, right_in};
 use kube::Client;
-use tokio::time::Instant;
 
-/// A client that sends only while this replica leads.
-pub(super) fn fenced(client: Client, leads: Leads) -> Client {
+/// A client that sends only while this replica leads in that term.
+pub(super) fn fenced(client: Client, leads: Leads, term: u64) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request| {
-        let may_write = leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std())).is_some();
+        let may_write = right_in(&leads, term).is_some();
         let client = client.clone();
         async move {
             if may_write {
                 client.send(request).await
             } else {
-                Err(kube::Error::Service("this replica no longer leads".into()))
+                Err(kube::Error::Service("this replica no longer leads in the term in which this was decided".into()))
             }
         }
     });
@@ -40,11 +39,13 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_lead_sends_nothing() {
-        let (mut candidate, leads) = Candidate::new(api_server(), None);
-        let nodes: Api<Node> = Api::all(fenced(api_server(), leads));
+        let (mut candidate, leads) = Candidate::new(None);
+        let nodes: Api<Node> = Api::all(fenced(api_server(), leads.clone(), 1));
         let sent = nodes.delete("a", &DeleteParams::default()).await;
         assert!(sent.is_err_and(|error| error.to_string().contains("no longer leads")));
-        candidate.stand();
+        candidate.stand().expect("no thread");
         assert!(nodes.delete("a", &DeleteParams::default()).await.is_ok());
+        let of_another_term: Api<Node> = Api::all(fenced(api_server(), leads, 2));
+        assert!(of_another_term.delete("a", &DeleteParams::default()).await.is_err());
     }
 }

@@ -1,10 +1,10 @@
 //! The removal of a taint, and the Events about it. One at a time, in the order in which they were decided, and only
 //! while this replica leads.
 
-use super::{TIMEOUT, event, fence};
+use super::{COURTESY, TIMEOUT, event, fence};
 use crate::kube_client::raw::Raw;
 use crate::kube_client::{failure, resource_of};
-use crate::operator::lease::Leads;
+use crate::operator::lease::{Leads, right_in};
 use engine::api::FIELD_MANAGER;
 use engine::api::NodeDiagnosis;
 use engine::objects::input::Object;
@@ -12,11 +12,12 @@ use engine::remediation::{PatchAnswer, Remark, Removal, RemovalOutcome, Witness}
 use engine::triage::change::ReadFailure;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, ResourceExt};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// What only the component `remediation` permits.
@@ -42,47 +43,69 @@ pub enum Remedy {
     Tell(Arc<NodeDiagnosis>, Remark),
 }
 
-/// Starts to carry out remedies. The answers to removals come back by the second channel.
-pub fn start(
-    client: Client,
-    instance: &str,
-    leads: Leads,
-) -> (mpsc::Sender<Remedy>, mpsc::UnboundedReceiver<(Removal, PatchAnswer)>) {
-    let (orders, mut ordered) = mpsc::channel(QUEUE);
+/// A remedy, and the term in which it was decided: in the next one it is void.
+#[derive(Debug)]
+pub struct Ordered {
+    pub term: u64,
+    pub remedy: Remedy,
+}
+
+/// Where remedies are ordered. The answers to removals come back by the second channel.
+pub type Channels = (mpsc::Sender<Ordered>, mpsc::UnboundedReceiver<(Removal, PatchAnswer)>);
+
+/// Starts to carry out remedies.
+pub fn start(client: Client, instance: &str, leads: Leads, tasks: &mut JoinSet<()>) -> Channels {
+    let (orders, ordered) = mpsc::channel(QUEUE);
     // As many as there are removals: whoever orders must not wait for one who waits for him.
     let (answers, answered) = mpsc::unbounded_channel();
-    let client = fence::fenced(client, leads.clone());
-    let recorder = Recorder::new(client.clone(), event::reporter(instance));
-    tokio::spawn(async move {
-        while let Some(remedy) = ordered.recv().await {
-            let lasts = leads.borrow().and_then(|leadership| leadership.lasts(Instant::now()));
-            match remedy {
-                Remedy::Remove(removal) => {
-                    let answer = match lasts {
-                        Some(lasts) => {
-                            timeout(lasts, remove(&client, &removal)).await.unwrap_or_else(|_| unanswered(lasts))
-                        }
-                        None => PatchAnswer::Void,
-                    };
-                    if answers.send((*removal, answer)).is_err() {
-                        return;
+    let reporter = event::reporter(instance);
+    tasks.spawn(async move { carry_out(&client, &reporter, &leads, ordered, &answers).await });
+    (orders, answered)
+}
+
+/// What writes in a term.
+struct Writer {
+    term: u64,
+    client: Client,
+    recorder: Recorder,
+}
+
+async fn carry_out(
+    client: &Client,
+    reporter: &Reporter,
+    leads: &Leads,
+    mut ordered: mpsc::Receiver<Ordered>,
+    answers: &mpsc::UnboundedSender<(Removal, PatchAnswer)>,
+) {
+    let mut last: Option<Writer> = None;
+    while let Some(Ordered { term, remedy }) = ordered.recv().await {
+        let lasts = right_in(leads, term);
+        let writer = last.take_if(|writer| writer.term == term).unwrap_or_else(|| {
+            let client = fence::fenced(client.clone(), leads.clone(), term);
+            Writer { term, recorder: Recorder::new(client.clone(), reporter.clone()), client }
+        });
+        match remedy {
+            Remedy::Remove(removal) => {
+                let answer = match lasts {
+                    Some(lasts) => {
+                        timeout(lasts, remove(&writer.client, &removal)).await.unwrap_or_else(|_| unanswered(lasts))
                     }
+                    None => PatchAnswer::Void,
+                };
+                if answers.send((*removal, answer)).is_err() {
+                    return;
                 }
-                Remedy::Tell(diagnosis, remark) => {
-                    if lasts.is_some()
-                        && !matches!(timeout(TIMEOUT, tell(&recorder, &diagnosis, &remark)).await, Ok(Ok(())))
-                    {
-                        tracing::warn!(
-                            name = remark.diagnosis,
-                            reason = remark.reason,
-                            "an Event could not be written"
-                        );
-                    }
+            }
+            Remedy::Tell(diagnosis, remark) => {
+                if lasts.is_some()
+                    && !matches!(timeout(COURTESY, tell(&writer.recorder, &diagnosis, &remark)).await, Ok(Ok(())))
+                {
+                    tracing::warn!(name = remark.diagnosis, reason = remark.reason, "an Event could not be written");
                 }
             }
         }
-    });
-    (orders, answered)
+        last = Some(writer);
+    }
 }
 
 /// Whether what the removal rests on is as it was judged. It is read once more: a watch that has gone silent shows the
@@ -173,6 +196,7 @@ async fn tell(recorder: &Recorder, diagnosis: &NodeDiagnosis, remark: &Remark) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator::lease::Candidate;
     use engine::objects::{NodeClaim, NodePool};
     use kube::client::Body;
     use serde_json::{Value, json};
@@ -262,5 +286,23 @@ mod tests {
         let (client, patches) = api_server("nodepools", Fault::None);
         assert_eq!(remove(&client, &removal()).await, PatchAnswer::Done("8".to_owned()));
         assert_eq!(*patches.lock().expect("nobody panics"), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_removal_is_void_in_any_term_but_its_own() {
+        let (client, patches) = api_server("nodepools", Fault::None);
+        let (mut candidate, leads) = Candidate::new(None);
+        candidate.stand().expect("no thread");
+        let mut tasks = JoinSet::new();
+        let (orders, mut answers) = start(client, "test", leads, &mut tasks);
+        let mut order = async |term| {
+            let remedy = Remedy::Remove(Box::new(removal()));
+            orders.send(Ordered { term, remedy }).await.expect("it lives");
+            answers.recv().await.expect("it answers").1
+        };
+        // This replica leads in its first term.
+        assert_eq!([order(0).await, order(2).await], [PatchAnswer::Void, PatchAnswer::Void]);
+        assert_eq!(*patches.lock().expect("nobody panics"), 0);
+        assert_eq!(order(1).await, PatchAnswer::Done("8".to_owned()));
     }
 }

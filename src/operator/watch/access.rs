@@ -8,6 +8,7 @@ use kube::Client;
 use readers::aws_auth::identity::Identity;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Entries of aws-auth are few, and one answer serves all machines of a role.
 const EVERY: Duration = Duration::from_secs(1);
@@ -17,8 +18,8 @@ const QUEUE: usize = 64;
 pub type Access = Ask<Identity>;
 
 impl Access {
-    pub fn start(client: Client, changes: mpsc::Sender<Change>) -> Self {
-        Self::of(QUEUE, EVERY, changes, move |identity| {
+    pub fn start(client: Client, changes: mpsc::Sender<Change>, tasks: &mut JoinSet<()>) -> Self {
+        Self::of(QUEUE, EVERY, changes, tasks, move |identity| {
             let client = client.clone();
             async move {
                 let answer = review(&client, &identity).await.and_then(|(raw, resource)| {

@@ -1,43 +1,142 @@
-//! Questions about single things, asked one after the other when a stuck machine's rules want the answer.
+//! Questions about single things, asked one after the other when a stuck machine's rules want the answer. One that
+//! waits already, or is being asked, is not asked twice.
 
 use engine::triage::change::Change;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Where something is asked for. The answer comes as a [`Change`].
-#[derive(Debug, Clone)]
-pub struct Ask<Q>(mpsc::Sender<Q>);
+#[derive(Debug)]
+pub struct Ask<Q> {
+    waiting: Arc<Waiting<Q>>,
+    most: usize,
+}
 
-impl<Q: Send + 'static> Ask<Q> {
-    /// Asks no more often than `every` so long; `queue` questions may wait.
+#[derive(Debug)]
+struct Waiting<Q> {
+    questions: Mutex<Questions<Q>>,
+    news: Notify,
+}
+
+#[derive(Debug)]
+struct Questions<Q> {
+    /// In the order in which they came.
+    queue: VecDeque<Q>,
+    /// Those, and the one that is being asked.
+    open: BTreeSet<Q>,
+}
+
+impl<Q: Clone + Ord + Send + 'static> Ask<Q> {
+    /// Asks no more often than `every` so long; so many questions may wait.
     pub(super) fn of<A>(
-        queue: usize,
+        most: usize,
         every: Duration,
         changes: mpsc::Sender<Change>,
+        tasks: &mut JoinSet<()>,
         answer: impl Fn(Q) -> A + Send + 'static,
     ) -> Self
     where
         A: Future<Output = Change> + Send,
     {
-        let (ask, mut asked) = mpsc::channel(queue);
-        tokio::spawn(async move {
+        let questions = Mutex::new(Questions::<Q> { queue: VecDeque::new(), open: BTreeSet::new() });
+        let waiting = Arc::new(Waiting { questions, news: Notify::new() });
+        let asked = Arc::clone(&waiting);
+        tasks.spawn(async move {
             let mut ticks = interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            while let Some(question) = asked.recv().await {
+            loop {
+                let question = asked.next().await;
                 ticks.tick().await;
-                if changes.send(answer(question).await).await.is_err() {
+                let change = answer(question.clone()).await;
+                asked.questions().open.remove(&question);
+                if changes.send(change).await.is_err() {
                     return;
                 }
             }
         });
-        Self(ask)
+        Self { waiting, most }
     }
 
-    /// While too many wait, nothing happens: whoever wants to know asks again.
+    /// While too many wait, nothing happens: whoever wants to know asks again, and those that are answered do not.
     pub fn ask(&self, question: Q) {
-        if self.0.try_send(question).is_err() {
-            tracing::debug!("too many questions of a kind wait");
+        let mut questions = self.waiting.questions();
+        if questions.open.contains(&question) {
+            return;
         }
+        if questions.queue.len() >= self.most {
+            tracing::debug!("too many questions of a kind wait");
+            return;
+        }
+        questions.open.insert(question.clone());
+        questions.queue.push_back(question);
+        drop(questions);
+        self.waiting.news.notify_one();
+    }
+}
+
+impl<Q> Waiting<Q> {
+    fn questions(&self) -> MutexGuard<'_, Questions<Q>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn next(&self) -> Q {
+        loop {
+            let next = self.questions().queue.pop_front();
+            if let Some(question) = next {
+                return question;
+            }
+            self.news.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gone(name: &str) -> Change {
+        Change::DiagnosisGone(name.to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_already_is_not_asked_twice_and_nobody_is_overtaken() {
+        let (changes, mut answers) = mpsc::channel(100);
+        let mut tasks = JoinSet::new();
+        let ask = Ask::of(3, Duration::from_secs(1), changes, &mut tasks, |name: String| async move { gone(&name) });
+        // One node is asked about at every look, as by a machine that waits for the answer.
+        for _ in 0..50 {
+            ask.ask("a".to_owned());
+        }
+        for name in ["b", "c", "d"] {
+            ask.ask(name.to_owned());
+        }
+        let mut heard = Vec::new();
+        for _ in 0..3 {
+            let Some(Change::DiagnosisGone(name)) = answers.recv().await else { panic!("no answer") };
+            heard.push(name);
+        }
+        assert_eq!(heard, ["a", "b", "c"], "d finds no room, and the others are asked in turn");
+        assert!(answers.try_recv().is_err());
+        ask.ask("a".to_owned());
+        assert!(
+            matches!(answers.recv().await, Some(Change::DiagnosisGone(name)) if name == "a"),
+            "once answered it may be asked again"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_is_seen() {
+        let (changes, _answers) = mpsc::channel(1);
+        let mut tasks = JoinSet::new();
+        let ask = Ask::of(3, Duration::from_secs(1), changes, &mut tasks, |name: String| async move {
+            assert!(name.is_empty(), "on purpose");
+            gone(&name)
+        });
+        ask.ask("on purpose".to_owned());
+        assert!(tasks.join_next().await.is_some_and(|ended| ended.is_err()));
     }
 }

@@ -9,6 +9,7 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Lists a second at most.
@@ -24,8 +25,8 @@ const WAITING: usize = 2_000;
 pub type Pods = Ask<String>;
 
 impl Pods {
-    pub fn start(client: Client, changes: mpsc::Sender<Change>) -> Self {
-        Self::of(QUEUE, Duration::from_secs(1) / RATE, changes, move |node| {
+    pub fn start(client: Client, changes: mpsc::Sender<Change>, tasks: &mut JoinSet<()>) -> Self {
+        Self::of(QUEUE, Duration::from_secs(1) / RATE, changes, tasks, move |node| {
             let client = client.clone();
             async move {
                 let pods = timeout(TIMEOUT, list(&client, &node)).await;

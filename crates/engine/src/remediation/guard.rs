@@ -56,7 +56,7 @@ pub struct Guard {
     pub demands: &'static str,
     /// The opt-in that it belongs to; `None` where it is for both.
     pub only: Option<OptIn>,
-    /// What it reads. While one of these is not as the cluster has it now, nothing is removed.
+    /// What it reads. While one of these lists is not current, nothing is removed.
     pub reads: &'static [Watched],
     check: Check,
 }
@@ -70,10 +70,10 @@ pub struct Refusal {
     pub because: String,
 }
 
-/// The reason of a refusal where something is read that is not current.
+/// The reason of the refusal if a guard reads a list that is not current.
 pub const NOT_CURRENT: &str = "InputNotCurrent";
 
-/// Lists that guards read.
+/// The lists that guards read.
 const NODE: &[Watched] = &[Watched::Input(Input::Nodes)];
 const CLAIM: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Input(Input::NodeClaims)];
 const POOL: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Input(Input::NodePools)];
@@ -171,25 +171,20 @@ pub fn admit(scene: &Scene) -> Result<(), Refusal> {
     asked.try_for_each(|guard| (guard.check)(scene).map_err(|because| Refusal { reason: guard.reason, because }))
 }
 
-/// A guard that reads something stale agrees to what it would refuse: nobody sees a pause in a list that cannot be
-/// read.
+/// A guard that reads stale objects agrees to what it would refuse. For example, it cannot see a pause in a list that
+/// cannot be read.
 fn current(scene: &Scene) -> Result<(), String> {
-    let read = ALL.iter().flat_map(|guard| guard.reads);
-    let stale = read.clone().find_map(|watched| Some((watched, scene.doubts.not_current.get(watched)?)));
-    stale.map_or(Ok(()), |(watched, why)| {
-        Err(format!(
-            "{} are not as the cluster has them now, and they could say that nothing may be done: {why}",
-            watched.name()
-        ))
-    })
+    for watched in ALL.iter().flat_map(|guard| guard.reads) {
+        if let Some(why) = scene.doubts.not_current.get(watched) {
+            return Err(format!("{} are not current, and one of them could forbid the removal: {why}", watched.name()));
+        }
+    }
+    Ok(())
 }
 
 fn clock_is_known(scene: &Scene) -> Result<(), String> {
-    scene
-        .doubts
-        .clock
-        .as_ref()
-        .map_or(Ok(()), |why| Err(format!("the time by which waits are counted is not certain: {why}")))
+    let Some(why) = &scene.doubts.clock else { return Ok(()) };
+    Err(format!("the current time is in doubt, so no wait can be measured: {why}"))
 }
 
 fn not_paused(scene: &Scene) -> Result<(), String> {

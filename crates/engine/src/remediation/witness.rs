@@ -1,12 +1,12 @@
-//! What a removal rests on beside its Node, to be read once more just before the patch is sent.
+//! The objects that a removal rests on beside its Node. nodewhy reads them again just before it sends the patch.
 //!
-//! A watch that has gone silent shows the past, and nobody notices for a minute. The patch itself tests only the Node.
+//! A silent watch shows the past, and nodewhy notices that only after a minute. The patch itself tests only the Node.
 
 use crate::api::PAUSE_ANNOTATION;
 use crate::objects::input::{Input, Object};
 use crate::objects::{NodeClaim, NodePool};
 
-/// An object, and what guards have read of it.
+/// An object, and the fields of it that the guards have read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {
     pub input: Input,
@@ -31,7 +31,7 @@ impl Witness {
         Self { input: Input::NodeClaims, name: claim.name().to_owned(), read }
     }
 
-    /// Whether the object, as it was read just now, still says what was judged.
+    /// Whether the object, as it was read just now, still has the fields that nodewhy judged.
     pub fn stands(&self, object: Option<&Object>) -> Result<(), String> {
         let fresh = match object {
             Some(Object::NodePool(pool)) => Self::of_pool(pool),
@@ -41,6 +41,12 @@ impl Witness {
         if fresh == *self {
             return Ok(());
         }
-        Err(format!("{} {} was judged with {}, and now has {}", self.input.name(), self.name, self.read, fresh.read))
+        Err(format!(
+            "{} {} had {} when it was judged, and has {} now",
+            self.input.name(),
+            self.name,
+            self.read,
+            fresh.read
+        ))
     }
 }

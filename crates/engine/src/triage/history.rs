@@ -93,6 +93,11 @@ impl History {
         self.revision
     }
 
+    /// Ended ones too, for those who keep one.
+    pub(super) fn shared(&self) -> impl Iterator<Item = &Arc<NodeDiagnosis>> {
+        self.by_name.values()
+    }
+
     /// Ended ones too.
     pub(super) fn all(&self) -> impl Iterator<Item = &NodeDiagnosis> + Clone {
         self.by_name.values().map(Arc::as_ref)

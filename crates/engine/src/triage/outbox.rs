@@ -6,7 +6,7 @@ use super::same::same;
 use crate::api::{NodeDiagnosis, ObjectRef, Outcome};
 use chrono::TimeDelta;
 use readers::aws_auth::identity::Identity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the rest of the operator has to do.
@@ -15,6 +15,8 @@ pub enum Order {
     Write(Box<Write>),
     Delete(Delete),
     Summarize(Box<IncidentSummary>),
+    /// The Event of a verdict that is in the cluster already.
+    Announce(Arc<NodeDiagnosis>),
     /// By the name of their Node; where it is empty, those that wait for one.
     ListPods(String),
     ReviewAccess(Identity),
@@ -121,6 +123,13 @@ impl Outbox {
         self.leads = false;
     }
 
+    /// What is still to be written brings its Event with it.
+    pub(super) fn announce(&mut self, diagnoses: Vec<Arc<NodeDiagnosis>>) {
+        let is_written = |d: &Arc<NodeDiagnosis>| d.metadata.name.as_deref().is_some_and(|name| self.is_written(name));
+        let orders: Vec<_> = diagnoses.into_iter().filter(is_written).map(Order::Announce).collect();
+        self.orders.extend(orders);
+    }
+
     /// Asks something, whether this replica leads or not.
     pub(super) fn ask(&mut self, questions: Vec<Order>) {
         self.orders.extend(questions);
@@ -140,6 +149,30 @@ impl Outbox {
             write.overtake(before);
         }
         self.pending.insert(name, Pending::Write(Box::new(write)));
+    }
+
+    /// A new list shows these, and some are not as they were written: the kind may have lacked a field then, and have
+    /// it now.
+    pub(super) fn write_again(&mut self, shown: &BTreeSet<String>) {
+        if !self.leads {
+            return;
+        }
+        for (name, pending) in self.pending.iter().filter(|(name, _)| shown.contains(*name)) {
+            if let Pending::Write(write) = pending
+                && self.held.get(name).is_some_and(|held| held.subject == write.diagnosis.spec.subject)
+            {
+                // What it was news of is told.
+                let again = Write {
+                    diagnosis: Arc::clone(&write.diagnosis),
+                    replaces: false,
+                    announces: false,
+                    first: false,
+                    ends: None,
+                    in_vain: None,
+                };
+                self.orders.push(Order::Write(Box::new(again)));
+            }
+        }
     }
 
     pub(super) fn delete(&mut self, name: String) {

@@ -11,7 +11,7 @@ use crate::remediation;
 use chrono::{DateTime, TimeDelta, Utc};
 use readers::aws_auth::identity::Identity;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const CREATED: &str = "2026-11-21T10:00:00Z";
@@ -684,7 +684,7 @@ fn carry_out(
                 cluster.remove(&delete.name);
                 triage.take(Change::DiagnosisGone(delete.name), now);
             }
-            Order::Summarize(_) | Order::ListPods(_) | Order::ReviewAccess(_) => {}
+            Order::Summarize(_) | Order::Announce(_) | Order::ListPods(_) | Order::ReviewAccess(_) => {}
         }
     }
 }
@@ -885,6 +885,70 @@ fn a_replica_that_takes_over_deletes_no_diagnosis_of_the_machine_it_is_about() {
     let written = writes(standby.look(at(1, 2)));
     assert_eq!(written.len(), 1);
     assert!(!written[0].replaces && written[0].diagnosis.status.is_some());
+}
+
+fn announced(orders: &[Order]) -> Vec<&str> {
+    orders
+        .iter()
+        .filter_map(
+            |order| if let Order::Announce(diagnosis) = order { diagnosis.metadata.name.as_deref() } else { None },
+        )
+        .collect()
+}
+
+/// The leader may have died between a verdict and its Event. The Event has one name, so that the API server has it
+/// once.
+#[test]
+fn who_takes_over_sends_the_events_of_the_last_minutes_again() {
+    let mut standby = standby();
+    for name in ["general-a", "general-b"] {
+        standby.take(applied(Input::NodeClaims, other(name, None)), at(1, 0));
+    }
+    standby.look(at(1, 0));
+    let mut leader = started(Vec::new());
+    leader.take(applied(Input::NodeClaims, other("general-a", None)), at(1, 0));
+    let written = writes(leader.look(at(1, 0))).remove(0);
+    standby.take(shown(diagnosis(written)), at(1, 1));
+    standby.lead();
+    standby.announce_again(at(1, 20));
+    let orders = standby.look(at(1, 20));
+    assert_eq!(announced(&orders), ["general-a"]);
+    let own: Vec<_> = writes(orders).into_iter().map(|w| (w.diagnosis.metadata.name.clone(), w.announces)).collect();
+    assert_eq!(own, [(Some("general-b".to_owned()), true)], "what is still to be written brings its Event with it");
+    standby.announce_again(at(9, 0));
+    assert_eq!(announced(&standby.look(at(9, 0))), [""; 0], "that is long ago");
+}
+
+/// The kind was older than nodewhy, and lacked a field; it is upgraded, which ends the watch.
+#[test]
+fn what_the_kind_could_not_hold_is_written_again_after_a_new_list() {
+    let (mut triage, written) = sick();
+    let mut lacking = written.clone();
+    lacking.status.as_mut().unwrap().ruled_out.clear();
+    lacking.status.as_mut().unwrap().summary = "Cut.".into();
+    let listed = || Change::DiagnosesListed(BTreeSet::from(["general-a".to_owned()]));
+    triage.take(shown(lacking.clone()), at(1, 1));
+    assert_eq!(triage.look(at(1, 2)), [], "not while nothing else is known");
+    triage.take(shown(lacking), at(5, 0));
+    triage.take(listed(), at(5, 0));
+    let [again] = <[Write; 1]>::try_from(writes(triage.look(at(5, 0)))).unwrap();
+    assert_eq!(again.diagnosis.status, written.status);
+    assert!(!again.announces && !again.first && !again.replaces);
+    triage.take(shown(written), at(5, 1));
+    triage.take(listed(), at(9, 0));
+    assert_eq!(triage.look(at(9, 0)), [], "now it is there");
+}
+
+/// A probe asks whether the operator gets on while it judges thousands.
+#[test]
+fn each_subject_that_is_judged_is_a_sign_of_life() {
+    let mut triage = started(Vec::new());
+    for name in ["general-a", "general-b", "general-c"] {
+        triage.take(applied(Input::NodeClaims, other(name, None)), at(1, 0));
+    }
+    let signs = std::cell::Cell::new(0);
+    triage.look_telling(at(1, 0), || signs.set(signs.get() + 1));
+    assert!(signs.get() >= 3, "{}", signs.get());
 }
 
 // Incidents.

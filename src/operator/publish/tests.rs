@@ -1,0 +1,140 @@
+use super::*;
+use crate::operator::lease::Candidate;
+use kube::client::Body;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An API server that answers each request so, and how many came.
+fn api_server(
+    answer: impl Fn(&http::Request<Body>) -> http::response::Builder + Clone + Send + Sync + 'static,
+) -> (Client, Arc<AtomicUsize>) {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let answer = answer(&request);
+        let done = br#"{"kind":"Status","apiVersion":"v1","status":"Success"}"#;
+        async move { Ok::<_, tower::BoxError>(answer.body(Body::from(done.to_vec()))?) }
+    });
+    (Client::new(service, "default"), requests)
+}
+
+/// A publisher that has so many verdicts to write.
+async fn publisher(client: Client, verdicts: usize) -> mpsc::Sender<Task> {
+    let (mut candidate, leads) = Candidate::new(None);
+    candidate.stand().expect("no thread");
+    let (changes, _) = mpsc::channel::<Change>(1);
+    let (tasks, _) = start(client, "test".to_owned(), leads, Arc::new(Metrics::default()), changes.downgrade());
+    for n in 0..verdicts {
+        let work = Work::Delete(Delete { name: format!("general-{n}"), uid: None });
+        tasks.send(Task { term: 1, work }).await.expect("it lives");
+    }
+    tasks
+}
+
+async fn after(seconds: u64, requests: &AtomicUsize) -> usize {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    requests.swap(0, Ordering::Relaxed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_refused_verdicts_are_no_storm() {
+    for code in [403_u16, 500] {
+        let (client, requests) = api_server(move |_| http::Response::builder().status(code));
+        let _tasks = publisher(client, 1_000).await;
+        let at_first = after(10, &requests).await;
+        assert!(at_first < 12, "{code}: {at_first} in the first ten seconds");
+        let later = after(600, &requests).await;
+        assert!((55..=65).contains(&later), "{code}: {later} in ten minutes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_again_is_written_at_full_speed() {
+    let refuses = Arc::new(AtomicUsize::new(1));
+    let is_refused = Arc::clone(&refuses);
+    let (client, requests) = api_server(move |_| {
+        http::Response::builder().status(if is_refused.load(Ordering::Relaxed) == 1 { 500_u16 } else { 200 })
+    });
+    let _tasks = publisher(client, 200).await;
+    after(60, &requests).await;
+    refuses.store(0, Ordering::Relaxed);
+    assert!(after(90, &requests).await >= 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_verdict_that_is_never_taken_holds_up_no_other() {
+    let (client, requests) = api_server(|request| {
+        http::Response::builder().status(if request.uri().path().ends_with("general-7") { 500_u16 } else { 200 })
+    });
+    let _tasks = publisher(client, 100).await;
+    assert!(after(30, &requests).await >= 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_waits_as_long_as_the_api_server_asks() {
+    let (client, requests) = api_server(|_| http::Response::builder().status(429_u16).header("Retry-After", "120"));
+    let _tasks = publisher(client, 1_000).await;
+    let at_first = after(5, &requests).await;
+    assert!(at_first <= UNDER_WAY, "{at_first}");
+    assert_eq!(after(110, &requests).await, 0);
+    assert_eq!(after(10, &requests).await, 1);
+}
+
+/// Verdicts come first: they are not taken for failed, and are not written again.
+#[tokio::test(start_paused = true)]
+async fn an_events_api_that_hangs_holds_up_no_verdict_for_long() {
+    let (client, requests) = hanging_events();
+    let (mut candidate, leads) = Candidate::new(None);
+    candidate.stand().expect("no thread");
+    let (changes, _) = mpsc::channel::<Change>(1);
+    let (tasks, _) = start(client, "test".to_owned(), leads, Arc::new(Metrics::default()), changes.downgrade());
+    for n in 0..20 {
+        tasks.send(Task { term: 1, work: Work::Write(Box::new(verdict(n))) }).await.expect("it lives");
+    }
+    assert_eq!(after(30, &requests).await, 20 * 2, "two halves each, once");
+}
+
+fn hanging_events() -> (Client, Arc<AtomicUsize>) {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let counted = Arc::clone(&counted);
+        async move {
+            if request.uri().path().ends_with("/events") {
+                std::future::pending::<()>().await;
+            }
+            counted.fetch_add(1, Ordering::Relaxed);
+            let body = serde_json::json!({
+                "apiVersion": "nodewhy.dev/v1alpha1", "kind": "NodeDiagnosis", "metadata": { "name": "x" }, "spec": spec(0),
+            });
+            let body = Body::from(body.to_string().into_bytes());
+            Ok::<_, tower::BoxError>(http::Response::builder().body(body)?)
+        }
+    });
+    (Client::new(service, "default"), requests)
+}
+
+fn spec(n: usize) -> serde_json::Value {
+    serde_json::json!({ "subject": {
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": format!("general-{n}"), "uid": n.to_string(),
+    } })
+}
+
+fn verdict(n: usize) -> Write {
+    let diagnosis = serde_json::json!({
+        "apiVersion": "nodewhy.dev/v1alpha1", "kind": "NodeDiagnosis",
+        "metadata": { "name": format!("general-{n}") }, "spec": spec(n),
+        "status": {
+            "stage": "Join", "cause": "Unknown", "confidence": "Possible", "summary": "s",
+            "firstObservedAt": "2026-01-15T12:00:00Z",
+        },
+    });
+    Write {
+        diagnosis: Arc::new(serde_json::from_value(diagnosis).expect("a NodeDiagnosis")),
+        replaces: false,
+        announces: true,
+        first: true,
+        ends: None,
+        in_vain: None,
+    }
+}
