@@ -1,5 +1,5 @@
-//! Serves HTTP to whoever comes, within limits: a connection costs a file descriptor, and who may reach the port may
-//! open as many as he likes.
+//! Serves HTTP within limits. A connection costs a file descriptor, and a client that reaches the port may open any
+//! number of them.
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -12,17 +12,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// A request's head comes within this time, and the next one of a connection too.
+/// A client sends the head of each request within this time.
 const HEAD: Duration = Duration::from_secs(10);
 /// After an error of the listener, such as no descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What clients may take.
+/// What the clients of a port may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections that are open at once. One more closes the oldest: who holds many open keeps nobody out.
+    /// Connections that are open at once. One more closes the oldest, so that a client with many keeps no other out.
     pub connections: usize,
-    /// How long a connection may last; `None` where answers go on for as long as somebody reads.
+    /// How long a connection may last; `None` if answers go on for as long as the client reads.
     pub lasts: Option<Duration>,
 }
 
@@ -55,12 +55,17 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits,
 async fn connection(stream: TcpStream, router: Router, lasts: Option<Duration>) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
-    let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // How a client ends is of no concern to anybody.
-    let _ = match lasts {
-        Some(lasts) => timeout(lasts, served).await.unwrap_or(Ok(())),
-        None => served.await,
+    let mut served = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    // An error is the client's, and nodewhy serves the next one.
+    let Some(lasts) = lasts else {
+        let _ = served.await;
+        return;
     };
+    if timeout(lasts, served.as_mut()).await.is_err() {
+        // A request that is under way is answered.
+        served.as_mut().graceful_shutdown();
+        let _ = timeout(HEAD, served).await;
+    }
 }
 
 #[cfg(test)]
@@ -68,34 +73,44 @@ mod tests {
     use super::*;
     use axum::routing::get;
     use std::net::SocketAddr;
+    use std::sync::Arc;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Notify;
 
-    const LIMITS: Limits = Limits { connections: 8, lasts: Some(Duration::from_secs(30)) };
+    const LASTS: Duration = Duration::from_secs(30);
+    const LIMITS: Limits = Limits { connections: 8, lasts: Some(LASTS) };
 
-    async fn server() -> SocketAddr {
+    async fn server(router: Router) -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let router = Router::new().route("/livez", get(|| async { "ok" }));
         tokio::spawn(serve(listener, router, LIMITS, std::future::pending()));
         address
     }
 
-    async fn probe(address: SocketAddr) -> String {
+    fn livez() -> Router {
+        Router::new().route("/livez", get(|| async { "ok" }))
+    }
+
+    async fn request(address: SocketAddr) -> TcpStream {
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         stream.write_all(b"GET /livez HTTP/1.0\r\n\r\n").await.expect("it reads");
+        stream
+    }
+
+    async fn answer(mut stream: TcpStream) -> String {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("it answers");
         answer
     }
 
     #[tokio::test]
-    async fn who_opens_many_connections_does_not_keep_a_probe_out() {
-        let address = server().await;
+    async fn a_client_with_many_connections_keeps_no_probe_out() {
+        let address = server(livez()).await;
         let mut idle = Vec::new();
         for _ in 0..50 {
             idle.push(TcpStream::connect(address).await.expect("it listens"));
         }
-        let answer = probe(address).await;
+        let answer = answer(request(address).await).await;
         assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
         // The oldest were closed for the newer ones.
         for stream in &mut idle[..40] {
@@ -104,15 +119,31 @@ mod tests {
         }
     }
 
-    /// Only then is the time held still: connecting takes some.
+    /// The time is held still only after it is connected, which takes some.
     #[tokio::test]
-    async fn who_sends_no_request_is_not_waited_for() {
-        let address = server().await;
+    async fn a_client_that_sends_no_request_is_closed() {
+        let address = server(livez()).await;
         let mut slow = TcpStream::connect(address).await.expect("it listens");
         slow.write_all(b"GET /livez HTTP/1.1\r\nHost: x").await.expect("it reads");
-        assert!(probe(address).await.ends_with("ok"));
+        assert!(answer(request(address).await).await.ends_with("ok"));
         tokio::time::pause();
         let closed = timeout(HEAD * 2, slow.read(&mut [0; 512])).await;
         assert!(closed.is_ok(), "it is still open");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_under_way_is_answered_when_the_time_of_its_connection_is_over() {
+        let begun = Arc::new(Notify::new());
+        let begins = Arc::clone(&begun);
+        let slow = move || async move {
+            begins.notify_one();
+            sleep(LASTS + HEAD / 2).await;
+            "ok"
+        };
+        let address = server(Router::new().route("/livez", get(slow))).await;
+        let stream = request(address).await;
+        begun.notified().await;
+        tokio::time::pause();
+        assert!(answer(stream).await.ends_with("ok"));
     }
 }
