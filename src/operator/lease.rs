@@ -6,9 +6,9 @@
 mod record;
 
 use super::own_thread;
-use crate::kube_client::ClusterFlags;
 use crate::kube_client::clock::Clock;
 use crate::kube_client::slept::slept;
+use crate::kube_client::{ClusterFlags, failure};
 use chrono::Utc;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
@@ -194,7 +194,8 @@ impl Holder {
         // First nobody writes here any more, then somebody may elsewhere.
         let led = self.says.send_replace(None).is_some();
         if led && let Err(error) = self.release().await {
-            tracing::warn!(%error, "the Lease could not be given back");
+            let error = failure::of(&error).to_string();
+            tracing::warn!(error, "the Lease could not be given back");
         }
     }
 
@@ -204,7 +205,8 @@ impl Holder {
         let held = match timeout(TIMEOUT, self.hold()).await {
             Ok(Ok(held)) => held,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the Lease cannot be read or written");
+                let error = failure::of(&error).to_string();
+                tracing::warn!(error, "the Lease cannot be read or written");
                 return self.lapse();
             }
             Err(_) => {

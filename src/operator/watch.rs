@@ -351,7 +351,7 @@ impl Watch {
                     what: self.what,
                     name: self.name.clone(),
                     object,
-                    error: error.to_string(),
+                    error: failure::said(&error.to_string()),
                 })
             }
         }

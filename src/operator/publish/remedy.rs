@@ -128,7 +128,7 @@ async fn read(client: &Client, witness: &Witness) -> Result<Option<Object>, Read
         let params = ListParams::default().fields(&format!("metadata.name={}", witness.name));
         let found = api.list(&params).await.map_err(|error| failure::of(&error))?;
         if let Some(raw) = found.items.iter().find(|raw| raw.name() == witness.name) {
-            let unreadable = |error: serde_json::Error| ReadFailure::Unanswered(error.to_string());
+            let unreadable = |error: serde_json::Error| ReadFailure::Unanswered(failure::said(&error.to_string()));
             return raw.read(witness.input, &resource).map(Some).map_err(unreadable);
         }
     }
@@ -138,7 +138,7 @@ async fn read(client: &Client, witness: &Witness) -> Result<Option<Object>, Read
 /// Sends the patch, once.
 pub async fn remove(client: &Client, removal: &Removal) -> PatchAnswer {
     if let Err(why) = is_current(client, removal).await {
-        return PatchAnswer::NotCurrent(why);
+        return PatchAnswer::NotCurrent(failure::said(&why));
     }
     let api: Api<Node> = Api::all(client.clone());
     let params = PatchParams {
@@ -158,7 +158,7 @@ pub async fn remove(client: &Client, removal: &Removal) -> PatchAnswer {
             400..=499 => PatchAnswer::Rejected(failure::said(&status.message)),
             _ => PatchAnswer::Unanswered(failure::said(&status.message)),
         },
-        Ok(Err(error)) => PatchAnswer::Unanswered(error.to_string()),
+        Ok(Err(error)) => PatchAnswer::Unanswered(failure::of(&error).to_string()),
         Err(_) => unanswered(TIMEOUT),
     }
 }
@@ -202,11 +202,15 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Mutex;
 
+    const PLANTED: &str = "hunter2-7f3a9c11";
+
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum Fault {
         None,
         Code(u16),
         Silence,
+        /// The connection fails, and the error quotes a secret.
+        Broken,
         /// It was paused, or is being deleted, and no watch has said so.
         Changed,
         Gone,
@@ -254,6 +258,7 @@ mod tests {
                 let list = |item: Value| json!({ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": if fault == Fault::Gone { json!([]) } else { json!([item]) } });
                 let (code, body): (u16, Value) = match fault {
                     Fault::Silence => std::future::pending().await,
+                    Fault::Broken => return Err(tower::BoxError::from(format!("proxy with password={PLANTED}"))),
                     Fault::Code(code) => {
                         (code, json!({ "kind": "Status", "status": "Failure", "code": code, "message": "no" }))
                     }
@@ -286,6 +291,16 @@ mod tests {
         let (client, patches) = api_server("nodepools", Fault::None);
         assert_eq!(remove(&client, &removal()).await, PatchAnswer::Done("8".to_owned()));
         assert_eq!(*patches.lock().expect("nobody panics"), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_secret_of_an_error_reaches_the_diagnosis() {
+        for plural in ["nodepools", "nodes/n"] {
+            let (client, _) = api_server(plural, Fault::Broken);
+            let answer = remove(&client, &removal()).await;
+            let (PatchAnswer::NotCurrent(why) | PatchAnswer::Unanswered(why)) = &answer else { panic!("{answer:?}") };
+            assert!(why.contains("proxy with") && !why.contains(PLANTED), "{plural}: {why}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

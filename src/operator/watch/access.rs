@@ -2,6 +2,7 @@
 
 use super::Ask;
 use crate::kube_client::access_review::review;
+use crate::kube_client::failure;
 use engine::objects::input::Input;
 use engine::triage::change::{Change, ReadFailure};
 use kube::Client;
@@ -25,7 +26,7 @@ impl Access {
                 let answer = review(&client, &identity).await.and_then(|(raw, resource)| {
                     raw.read(Input::AccessReviews, &resource)
                         .map(Box::new)
-                        .map_err(|error| ReadFailure::Unanswered(error.to_string()))
+                        .map_err(|error| ReadFailure::Unanswered(failure::said(&error.to_string())))
                 });
                 Change::Access { identity, answer }
             }
