@@ -78,11 +78,13 @@ pub fn finding(case: &Case) -> Finding {
             finding.unknown("What blocks the drain?", format!("kubectl describe nodeclaim {}", name(case)))
         }
     };
-    finding.fix("Run the commands under \"not known\" while the machine still exists. They disrupt nothing.").step(
-        Risk::Inspect,
-        "Save the evidence before Karpenter deletes the machine",
-        Some("nodewhy collect > nodewhy-dump.json".to_owned()),
-    )
+    finding
+        .fix("Run the command of each open question while the machine still exists. These commands disrupt nothing.")
+        .step(
+            Risk::Inspect,
+            "Save the evidence before Karpenter deletes the machine",
+            Some("nodewhy collect > nodewhy-dump.json".to_owned()),
+        )
 }
 
 fn name<'c>(case: &'c Case) -> &'c str {
