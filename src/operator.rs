@@ -433,7 +433,7 @@ impl Operator<'_> {
                         tracing::warn!(
                             input = name,
                             why,
-                            "requests to the API server fail; what was read before stands"
+                            "requests to the API server fail; nodewhy uses the last known state"
                         );
                     }
                     (Outage::Ends(_), ..) => tracing::info!("requests to the API server succeed again"),
@@ -442,7 +442,7 @@ impl Operator<'_> {
                         tracing::warn!(%why, "cannot read NodeDiagnoses; is the CustomResourceDefinition installed?");
                     }
                     (Outage::None, SourceState::Failed(why), _) => {
-                        tracing::warn!(input = name, %why, "an input cannot be read; the rest works on");
+                        tracing::warn!(input = name, %why, "an input cannot be read; nodewhy continues without it");
                     }
                     (Outage::None, SourceState::Read, _) => tracing::info!(input = name, "an input is read"),
                 }
@@ -453,7 +453,7 @@ impl Operator<'_> {
             }
             Change::Unreadable { what: _, name, object, error } => {
                 self.metrics.unreadable(name);
-                tracing::warn!(input = name, object, error, "an object cannot be read; its last readable state stays");
+                tracing::warn!(input = name, object, error, "an object cannot be read; nodewhy uses its last readable state");
             }
             Change::Applied(object) => {
                 if let Object::NodePool(pool) = &**object {
@@ -467,7 +467,7 @@ impl Operator<'_> {
             Change::Access { answer: Err(why), .. } => {
                 // Said once: it is asked again and again.
                 if self.triage.cluster().missing(Input::AccessReviews) != Some(&why.to_string()) {
-                    tracing::warn!(%why, "what kubelets may do cannot be asked; the rest works on");
+                    tracing::warn!(%why, "nodewhy cannot ask what kubelets may do, and continues without the answer");
                 }
             }
             Change::Removed { input: Input::NodePools, name, .. } => {
@@ -528,7 +528,7 @@ fn say_never_judged(triage: &Triage) {
         tracing::warn!(
             machines = never.len(),
             names = some_of(&never),
-            "launched and gone without registering before nodewhy started; of what, it cannot say any more"
+            "NodeClaims came and went before nodewhy started; their cause is unknown"
         );
     }
 }

@@ -94,7 +94,7 @@ async fn answer(
         let read = read(&client, &sources, LIMITS, now).await;
         for note in &read.notes {
             if said.take(note, now) {
-                tracing::warn!(note, "a log cannot be read; the rest works on");
+                tracing::warn!(note, "a log cannot be read; nodewhy continues without it");
             }
         }
         said.forget(now);

@@ -95,7 +95,7 @@ impl Remedies {
             tracing::warn!(
                 name = remark.diagnosis,
                 reason = remark.reason,
-                "too many Events wait; this one is not sent"
+                "an Event is not sent, because too many wait or this replica no longer leads"
             );
         }
     }
