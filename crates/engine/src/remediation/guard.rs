@@ -406,7 +406,11 @@ fn within_budget(scene: &Scene) -> Result<(), String> {
     let own = remediated(scene.diagnosis).is_some_and(|c| c.reason == REMOVING);
     let (spent, budget) =
         (scene.tally.removals.saturating_sub(usize::from(own)), scene.limits.budget(scene.tally.nodes));
-    if spent < budget { Ok(()) } else { Err(format!("{budget} removals are allowed at a time, and as many were made")) }
+    if spent < budget {
+        return Ok(());
+    }
+    let removals = if budget == 1 { "1 removal".to_owned() } else { format!("{budget} removals") };
+    Err(format!("the budget allows {removals} in each --remediation-window, and nodewhy has made as many"))
 }
 
 fn stamp(at: DateTime<Utc>) -> String {

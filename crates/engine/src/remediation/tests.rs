@@ -228,7 +228,10 @@ fn where_the_cloud_controller_never_came_and_karpenter_vouches_the_taint_is_remo
     let [Step::Remove(removal)] = steps.as_slice() else { panic!("{steps:?}") };
     assert_eq!((removal.node.as_str(), removal.after.as_str()), (NODE, "dedicated=x:NoSchedule"));
     // Both draw on one budget: a stale taint that was removed a moment ago is counted.
-    assert_eq!(reasons(&cluster.look(&[cluster.diagnosis(), elsewhere("True", REMOVED, -1)])), ["BudgetSpent"]);
+    let steps = cluster.look(&[cluster.diagnosis(), elsewhere("True", REMOVED, -1)]);
+    let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!(remark.reason, "BudgetSpent");
+    assert!(remark.message.contains("the budget allows 1 removal in each"), "{remark:?}");
 }
 
 type Break = fn(&mut Cluster, &mut Vec<NodeDiagnosis>);
