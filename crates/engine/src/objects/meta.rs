@@ -46,7 +46,7 @@ impl Meta {
     /// The last writer of `spec` or `data`, with the time.
     pub fn last_written(&self) -> Option<Written> {
         let writers = self.managed_fields.0.iter().filter(|f| f.owns_content);
-        writers.filter_map(|f| Some(Written { at: f.time?, by: f.manager.to_string() })).max()
+        writers.filter_map(|f| Some(Written { at: f.time?, by: f.writer().to_owned() })).max()
     }
 }
 
@@ -54,7 +54,7 @@ impl Meta {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Written {
     pub at: DateTime<Utc>,
-    /// The field manager.
+    /// The field manager, as a sentence names it.
     pub by: String,
 }
 
@@ -107,6 +107,16 @@ pub struct ManagedField {
 impl ManagedField {
     fn tells(&self) -> bool {
         self.owns_taints || self.owns_cordon || self.owns_content || self.owns_labels.contains(&true)
+    }
+
+    /// The manager, as a sentence names it. The API server writes `unknown` for a client that gives neither a field
+    /// manager nor a user agent.
+    /// Source: k8s.io/apimachinery v0.36.3 pkg/util/managedfields/internal/buildmanagerinfo.go `buildManagerInfo`.
+    pub fn writer(&self) -> &str {
+        match self.manager.as_str() {
+            "" | "unknown" => "a client without a name",
+            manager => manager,
+        }
     }
 
     /// Whether the entry owns this one of [`CLOUD_LABELS`].

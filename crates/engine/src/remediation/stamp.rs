@@ -2,7 +2,7 @@
 //! the right to write Nodes, and so to remove the taint.
 
 use crate::api::{FIELD_MANAGER, REMOVED_ANNOTATION};
-use crate::objects::{Node, Taint};
+use crate::objects::{ManagedField, Node, Taint};
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -28,6 +28,6 @@ pub(super) fn came_back(node: &Node) -> Option<&Taint> {
 pub(super) fn put_back(node: &Node, taint: &Taint) -> (String, Option<DateTime<Utc>>) {
     let writers = node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints && f.manager != FIELD_MANAGER);
     let last = writers.max_by_key(|f| f.time);
-    let by = last.map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
+    let by = last.map_or("a client that managedFields does not name", ManagedField::writer);
     (format!("{taint} was removed from Node {} and put back by {by}.", node.name()), last.and_then(|f| f.time))
 }

@@ -633,6 +633,16 @@ fn what_is_announced_again_after_a_conflict_is_news_to_the_api_server() {
 }
 
 #[test]
+fn a_writer_that_gives_no_name_is_called_so() {
+    let mut node = good().node;
+    node["metadata"]["managedFields"] =
+        json!([{ "manager": "unknown", "time": stamp(1), "fieldsV1": { "f:spec": { "f:taints": {} } } }]);
+    let node: Node = serde_json::from_value(node).unwrap();
+    let (said, _) = stamp::put_back(&node, node.taint(UNINITIALIZED_TAINT).unwrap());
+    assert!(said.ends_with("put back by a client without a name."), "{said}");
+}
+
+#[test]
 fn a_taint_that_comes_back_opens_the_breaker_and_names_who_put_it_back() {
     let mut run = Loop::start(good());
     let removal = run.remove(0);

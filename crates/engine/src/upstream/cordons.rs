@@ -55,7 +55,7 @@ pub fn cordon(node: &Node) -> Option<Cordon> {
         Some(Cordon {
             by,
             field: "spec.unschedulable",
-            says: format!("true, written by {}", writer.manager),
+            says: format!("true, written by {}", writer.writer()),
             since: writer.time?,
             taint: taint.filter(|_| by == Cordoner::TerminationHandler).map(ToString::to_string),
         })

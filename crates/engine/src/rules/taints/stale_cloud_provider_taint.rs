@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
     }
     let name = node.name();
     let writer = cloud_controller::last_taint_writer(node);
-    let by = writer.map_or_else(String::new, |w| format!("; the taint list was last written by {}", w.manager));
+    let by = writer.map_or_else(String::new, |w| format!("; the taint list was last written by {}", w.writer()));
     let is_proven = cloud_controller::has_labelled(node);
     let has = if is_proven { "has" } else { "seems to have" };
     let summary = format!(

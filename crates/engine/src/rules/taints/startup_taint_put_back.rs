@@ -62,7 +62,7 @@ fn check(case: &Case) -> Opinion {
             "Karpenter re-added it when it registered the Node, as it does with amiFamily Custom".to_owned()
         }
         (false, _, Some(writer)) => {
-            format!("another writer re-added it; the taint list was last written by {}", writer.manager)
+            format!("another writer re-added it; the taint list was last written by {}", writer.writer())
         }
         (false, _, None) => {
             "the API server rejected its removal and the driver did not retry, or another writer re-added it".to_owned()

@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     let name = node.name();
     let object = format!("Node/{name}");
     let writer = last_taint_writer(node);
-    let by = writer.map_or_else(|| "another writer".to_owned(), |w| w.manager.to_string());
+    let by = writer.map_or_else(|| "another writer".to_owned(), |w| w.writer().to_owned());
     let finding = Finding::new(
         Confidence::Certain,
         format!("Node {name} is registered and carries {taint} again, which evicts every pod: {by} re-added the taint."),
