@@ -106,7 +106,7 @@ fn missing(judged: &Judged) -> Option<String> {
         _ if judged.logs > 0 => {
             "Only logs were given: with a dump (-f) nodewhy tells which object to change.".to_owned()
         }
-        JudgedBy::Present => format!("Not read: {lacking}."),
+        JudgedBy::Present => format!("nodewhy could not read {lacking}."),
         _ => format!("The dump lacks {lacking}: nodewhy collect would have them."),
     })
 }

@@ -205,6 +205,16 @@ fn an_all_clear_says_what_it_is_about_in_every_format() {
     }
 }
 
+/// Only a rule in doubt asks for a review, so its absence tells nothing.
+#[test]
+fn a_review_that_no_rule_asked_for_is_not_called_missing() {
+    let answer = Dump::of(&quiet()[1..], "2026-01-15T12:00:00Z").diagnose(&["-o", "json"]);
+    let list: Value = serde_json::from_str(&answer.out).expect("JSON");
+    assert_eq!(list["items"][0]["status"]["cause"], "Unknown", "{list:#}");
+    let missing = list["judged"]["missing"].as_array().expect("a list");
+    assert!(missing.contains(&json!("Events")) && !missing.contains(&json!("SubjectAccessReviews")), "{missing:?}");
+}
+
 #[test]
 fn a_pool_and_a_class_list_their_machines_by_cause_and_themselves_where_they_are_to_blame() {
     let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");

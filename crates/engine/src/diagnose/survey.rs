@@ -57,7 +57,9 @@ impl Survey {
         }
         diagnoses.shrink_to_fit();
         waiting.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
-        let missing = |input: &Input| !input.may_be_absent() && cluster.missing(*input).is_some();
+        // A review is about one identity. Its rule says so if nodewhy could not ask.
+        let is_list = |input: &Input| !input.may_be_absent() && *input != Input::AccessReviews;
+        let missing = |input: &Input| is_list(input) && cluster.missing(*input).is_some();
         let judged = Judged {
             about: Vec::new(),
             at: now,
