@@ -103,10 +103,11 @@ fn counted(machines: &PoolMachines) -> String {
     let causes: Vec<_> =
         machines.causes.iter().map(|of| format!("{} {} stuck of {} so far", of.cause, of.stuck, of.so_far)).collect();
     let mut said = causes.join(", ");
-    if machines.launched_in_vain > 0 {
-        let ran = TimeDelta::try_seconds(i64::try_from(machines.seconds_in_vain).unwrap_or(i64::MAX));
+    if machines.failed_launches > 0 {
+        let ran = TimeDelta::try_seconds(i64::try_from(machines.failed_launch_seconds).unwrap_or(i64::MAX));
         let ran = ran.map_or_else(String::new, |ran| format!(", for {} of instances", duration(ran)));
-        said.extend(["; ", &machines.launched_in_vain.to_string(), " launched in vain", &ran]);
+        let launches = if machines.failed_launches == 1 { "launch" } else { "launches" };
+        said = format!("{said}; {} {launches} failed{ran}", machines.failed_launches);
     }
     match &machines.last_joined {
         Some(last) => format!("{said}; {} joined last, at {}.", last.name, timestamp(last.at)),

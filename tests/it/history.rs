@@ -82,7 +82,7 @@ fn what_stood_under_a_name_before_and_what_a_pool_counts_is_told_too() {
     let mut pool = diagnosis("general", "general", "NoRouteOut", "2026-01-15T09:00:00Z", None);
     pool["spec"]["subject"]["kind"] = json!("NodePool");
     pool["status"]["machines"] = json!({
-        "stuck": 2, "causes": [{"cause": "NoRouteOut", "stuck": 2, "soFar": 9}], "launchedInVain": 7, "secondsInVain": 6300,
+        "stuck": 2, "causes": [{"cause": "NoRouteOut", "stuck": 2, "soFar": 9}], "failedLaunches": 7, "failedLaunchSeconds": 6300,
         "lastJoined": {"name": "general-ok", "at": "2026-01-15T06:00:00Z"},
     });
     let list = json!({"kind": "List", "items": [pool, again]}).to_string();
@@ -90,7 +90,7 @@ fn what_stood_under_a_name_before_and_what_a_pool_counts_is_told_too() {
     let rows: Vec<&str> = out.lines().filter(|line| line.starts_with('2')).collect();
     assert_eq!(rows.len(), 3, "{out}");
     assert!(rows[1].contains("NodePool/general") && rows[2].contains("NoCapacity"), "{out}");
-    let counted = "NoRouteOut 2 stuck of 9 so far; 7 launched in vain, for 1h 45m of instances; general-ok joined last, at 2026-01-15 06:00:00Z.";
+    let counted = "NoRouteOut 2 stuck of 9 so far; 7 launches failed, for 1h 45m of instances; general-ok joined last, at 2026-01-15 06:00:00Z.";
     assert!(out.contains(counted) && out.contains("again had no capacity."), "{out}");
 }
 

@@ -200,13 +200,13 @@ async fn a_pool_says_how_many_of_its_machines_are_stuck_before_they_do_and_what_
     remove(&client, &names).await;
     wait_until(SOON, || (stuck(&control_plane)? == 0).then_some(()));
     let all_gone =
-        wait_until(SOON, || of_pool(&control_plane).filter(|d| d["status"]["machines"]["launchedInVain"] == CLAIMS));
+        wait_until(SOON, || of_pool(&control_plane).filter(|d| d["status"]["machines"]["failedLaunches"] == CLAIMS));
     assert!(all_gone["status"]["outcome"].is_null(), "{all_gone:#}");
     assert!(metric(&operator, &format!(r#"nodewhy_launches_in_vain_total{{nodepool="general"}} {CLAIMS}"#)));
     let ran = operator.get("/metrics");
     let ran =
         ran.lines().find_map(|l| l.strip_prefix(r#"nodewhy_instances_in_vain_seconds_total{nodepool="general"} "#));
-    assert_eq!(ran, Some(all_gone["status"]["machines"]["secondsInVain"].to_string().as_str()));
+    assert_eq!(ran, Some(all_gone["status"]["machines"]["failedLaunchSeconds"].to_string().as_str()));
     stop_the_launches(&control_plane, &all_gone);
     join(&client, "general-ok").await;
     let ended = wait_until(SOON, || of_pool(&control_plane).filter(|d| d["status"]["outcome"] == "Recovered"));

@@ -19,12 +19,12 @@ pub struct PoolMachines {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::CAUSES))]
     pub causes: Vec<MachinesOfCause>,
-    /// Machines that were launched since the incident began, and deleted without having joined.
+    /// Machines that were launched since the incident began, and deleted before they joined.
     #[schemars(with = "i32", range(min = 0))]
-    pub launched_in_vain: u32,
-    /// For how many seconds their instances ran, added up: from when they were seen to wait.
+    pub failed_launches: u32,
+    /// For how many seconds the instances of these machines ran in all, from when nodewhy saw them wait.
     #[schemars(with = "i64", range(min = 0))]
-    pub seconds_in_vain: u64,
+    pub failed_launch_seconds: u64,
     /// The machine of the NodePool that joined last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_joined: Option<LastJoined>,

@@ -26,7 +26,7 @@ pub(super) fn steps(
     before: &[FixStep],
 ) -> Vec<FixStep> {
     let joined = machines.last_joined.as_ref().is_some_and(|last| last.at > since);
-    let Some(pool) = cluster.pool(pool).filter(|_| machines.launched_in_vain >= IN_VAIN && !joined) else {
+    let Some(pool) = cluster.pool(pool).filter(|_| machines.failed_launches >= IN_VAIN && !joined) else {
         return Vec::new();
     };
     let class = &pool.spec.template.spec.node_class_ref;

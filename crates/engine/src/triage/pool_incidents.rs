@@ -171,8 +171,8 @@ impl PoolIncidents {
         let goes_on = told.known.filter(|known| known.is_open());
         let before = goes_on.and_then(|d| d.status.as_ref()?.machines.as_deref());
         let in_vain = InVain {
-            machines: before.map_or(0, |b| b.launched_in_vain).saturating_add(in_vain.machines),
-            seconds: before.map_or(0, |b| b.seconds_in_vain).saturating_add(in_vain.seconds),
+            machines: before.map_or(0, |b| b.failed_launches).saturating_add(in_vain.machines),
+            seconds: before.map_or(0, |b| b.failed_launch_seconds).saturating_add(in_vain.seconds),
         };
         let Some(mut new) = told.diagnosis(pool, in_vain, history, cluster, now) else { return Saying::Nothing };
         let replaced = told.known.filter(|known| told.standing.is_none() && !known.is_open());

@@ -92,8 +92,8 @@ impl PoolFacts<'_> {
             stuck: u32::try_from(self.counted.stuck).unwrap_or(u32::MAX),
             example: None,
             causes: self.counted.causes.clone(),
-            launched_in_vain: in_vain.machines,
-            seconds_in_vain: in_vain.seconds,
+            failed_launches: in_vain.machines,
+            failed_launch_seconds: in_vain.seconds,
             last_joined: last_joined(cluster, pool).max(before.and_then(|b| b.last_joined.clone())),
         };
         // What the NodePool has of its own says more than that of any machine.

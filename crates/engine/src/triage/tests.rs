@@ -1007,7 +1007,7 @@ fn of_pool(orders: Vec<Order>) -> Vec<NodeDiagnosis> {
 
 fn counted(diagnosis: &NodeDiagnosis) -> (u32, u32, u32) {
     let machines = diagnosis.status.as_ref().unwrap().machines.as_ref().unwrap();
-    (machines.stuck, machines.causes[0].so_far, machines.launched_in_vain)
+    (machines.stuck, machines.causes[0].so_far, machines.failed_launches)
 }
 
 fn gone(name: &str, deleted: DateTime<Utc>) -> Change {
@@ -1092,7 +1092,7 @@ fn an_incident_goes_on_from_machine_to_machine_until_one_joins() {
     let mut triage = started(Vec::new());
     let said = launched_in_vain(&mut triage);
     // The claims of this test are all as old as its first minute.
-    let seconds = |d: &NodeDiagnosis| d.status.as_ref().unwrap().machines.as_ref().unwrap().seconds_in_vain;
+    let seconds = |d: &NodeDiagnosis| d.status.as_ref().unwrap().machines.as_ref().unwrap().failed_launch_seconds;
     assert_eq!(
         said.iter().map(counted).collect::<Vec<_>>(),
         [(1, 2, 1), (0, 2, 2), (1, 3, 2), (0, 3, 3), (1, 4, 3), (0, 4, 4)]
