@@ -58,9 +58,9 @@ const BATCH: usize = 256;
 const TURN: Duration = Duration::from_secs(10);
 /// Tokio's clock is no finer.
 const MOMENT: Duration = Duration::from_millis(1);
-/// Verdicts do not begin for so long while the API server's answers disagree about the time.
+/// While the API server's answers disagree about the time, verdicts wait for this long at most.
 const CLOCK_WITHIN: Duration = Duration::from_secs(30);
-/// While the time is in doubt, it is asked for so often.
+/// While the time is in doubt, nodewhy asks for it this often.
 const ASK_THE_TIME: Duration = Duration::from_millis(1_100);
 /// What is still to be written at the end has so long.
 const LAST_WRITES: Duration = Duration::from_secs(5);
@@ -156,7 +156,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let (tasks, mut publisher) =
         publish::start(client.clone(), identity.clone(), leads.clone(), Arc::clone(&metrics), changes.downgrade());
     let mut watches = Watches::start(client.clone(), changes.clone(), Arc::clone(&metrics));
-    // They end visibly, as watches do.
+    // A panic in one of these tasks ends the operator, as a panic in a watch does.
     let beside = watches.tasks();
     beside.spawn(settle_the_time(client.clone(), Arc::clone(&clock)));
     let limits = options.remediation;
@@ -201,7 +201,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     ended
 }
 
-/// Asks what time it is for as long as answers disagree.
+/// Asks for the time while answers disagree.
 async fn settle_the_time(client: kube::Client, clock: Arc<Clock>) {
     loop {
         clock.doubted().await;
@@ -325,7 +325,7 @@ impl Operator<'_> {
         }
     }
 
-    /// When verdicts can begin; until the time is certain, they wait for a while.
+    /// When verdicts can begin. While the time is in doubt, they wait for a while.
     fn judges_from(&self) -> Option<Instant> {
         let listed = self.health.readiness(|readiness| readiness.can_judge_at())?;
         Some(if self.clock.doubt().is_some() { listed + CLOCK_WITHIN } else { listed })
@@ -418,7 +418,7 @@ impl Operator<'_> {
             self.triage.next_look().map(|at| (at - self.clock.now()).to_std().unwrap_or_default())
         } else {
             let wait = self.judges_from().map(|at| at.saturating_duration_since(Instant::now()));
-            // An answer that settles the time wakes nobody.
+            // The answer that settles the time does not wake the loop.
             wait.map(|wait| if self.clock.doubt().is_some() { wait.min(ASK_THE_TIME) } else { wait })
         };
         next.unwrap_or(TURN).min(TURN)
@@ -453,7 +453,12 @@ impl Operator<'_> {
             }
             Change::Unreadable { what: _, name, object, error } => {
                 self.metrics.unreadable(name);
-                tracing::warn!(input = name, object, error, "an object cannot be read; nodewhy uses its last readable state");
+                tracing::warn!(
+                    input = name,
+                    object,
+                    error,
+                    "an object cannot be read; nodewhy uses its last readable state"
+                );
             }
             Change::Applied(object) => {
                 if let Object::NodePool(pool) = &**object {

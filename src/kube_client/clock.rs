@@ -1,9 +1,9 @@
 //! The time by the API server's clock.
 //!
 //! Objects carry its times. Where the clock of nodewhy's own machine goes wrong by minutes, a machine that has just
-//! been launched would look stuck, and a stuck one young. A single answer may be wrong by as much: a proxy's, or that
-//! of one API server of three. So the time goes on by our own measure, and moves only when most of the last answers
-//! agree that it is wrong.
+//! been launched would look stuck, and a stuck one young. A single answer may be wrong by as much, if it comes from a
+//! proxy or from one API server of three. So nodewhy measures the time itself, and moves it only when most of the last
+//! answers agree that it is wrong.
 
 use super::slept::slept;
 use axum::http::header::DATE;
@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 const PROMPT: Duration = Duration::from_secs(2);
 /// What whole seconds, a prompt answer and clocks that are kept by NTP differ by.
 const TOLERATED: TimeDelta = TimeDelta::seconds(5);
-/// Answers that are kept.
+/// This many answers are kept.
 const ANSWERS: usize = 5;
-/// So many of them must agree before the time moves.
+/// This many of them must agree before the time moves.
 const MOST: usize = 3;
 /// Answers that come together count as one.
 const APART: TimeDelta = TimeDelta::seconds(1);
@@ -37,11 +37,11 @@ pub struct Clock {
 
 #[derive(Debug)]
 struct Told {
-    /// What time it was when our measure began.
+    /// The time at which our measurement began.
     begin: DateTime<Utc>,
-    /// The same as the last answers have it, oldest first.
+    /// The time at which it began by each of the last answers, oldest first.
     answers: VecDeque<DateTime<Utc>>,
-    /// When the last of them came, by our measure.
+    /// When the last answer came, measured from that beginning.
     last: Option<TimeDelta>,
 }
 
@@ -68,7 +68,7 @@ impl Clock {
         if ahead.abs() <= TOLERATED { 0 } else { ahead.num_seconds() }
     }
 
-    /// Why the time is not certain: an answer that is not explained yet.
+    /// Why the time is not certain: one of the last answers disagrees.
     pub fn doubt(&self) -> Option<String> {
         let told = self.told();
         let odd = told.answers.iter().map(|begin| *begin - told.begin).find(|by| by.abs() > TOLERATED)?;
@@ -82,7 +82,7 @@ impl Clock {
         }
     }
 
-    /// Takes in an answer to what was asked at that time. A refusal may come from anybody on the way.
+    /// Takes in the answer to a request that was sent at `asked`. A refusal may come from any proxy on the way.
     pub fn observe(&self, status: StatusCode, answer: &HeaderMap, asked: Instant) {
         let date = answer.get(DATE).and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
         if let Some(date) = date.filter(|_| status.is_success() && asked.elapsed() < PROMPT) {
@@ -121,7 +121,7 @@ impl Clock {
         }
     }
 
-    /// How long our measure has run, suspended or not.
+    /// How long our measurement has run, including the time for which the node was suspended.
     fn measured(&self) -> TimeDelta {
         let measured = self.begun.elapsed() + slept().saturating_sub(self.slept);
         TimeDelta::from_std(measured).unwrap_or_default()
@@ -147,7 +147,7 @@ mod tests {
     const RIGHT: TimeDelta = TimeDelta::zero();
     const HOUR: TimeDelta = TimeDelta::hours(1);
 
-    /// A clock that has heard such answers, one every two seconds; and how far it is from the time that it began with.
+    /// A clock that has heard these answers, one every two seconds, and how far it has moved.
     fn heard(answers: &[TimeDelta]) -> (Clock, TimeDelta) {
         let clock = Clock::default();
         let begin = clock.told().begin;

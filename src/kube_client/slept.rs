@@ -1,9 +1,8 @@
-//! For how long the machine was suspended since it booted. `Instant` stands still meanwhile, and other machines go on.
+//! For how long this node was suspended since it booted. `Instant` does not count that time.
 
 use std::time::Duration;
 
-/// The monotonic clock is read first: an interruption between the two makes this longer, and what rests on it more
-/// careful.
+/// Reads the monotonic clock first. An interruption between the two then makes this longer, which is the careful side.
 #[cfg(target_os = "linux")]
 pub fn slept() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -13,7 +12,7 @@ pub fn slept() -> Duration {
     duration(since_boot).saturating_sub(duration(awake))
 }
 
-/// Not known here: only Linux runs the operator for long.
+/// Not measured here, because only Linux runs the operator for long.
 #[cfg(not(target_os = "linux"))]
 pub fn slept() -> Duration {
     Duration::ZERO

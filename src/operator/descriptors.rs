@@ -1,6 +1,7 @@
 //! How many files and connections the process may have open.
 
-/// As many as the system permits: the usual limit is a thousand, a relic of `select`. Go's runtime does the same.
+/// Raises the limit to what the system permits. The usual limit of 1,024 is a relic of `select`. Go's runtime raises it
+/// too.
 #[cfg(unix)]
 pub(super) fn raise() {
     use rustix::process::{Resource, getrlimit, setrlimit};

@@ -45,12 +45,12 @@ pub struct Leadership {
     until: Option<Until>,
 }
 
-/// An end by the clock of a machine that may be suspended.
+/// An end, on a node that may be suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Until {
-    /// The end, if the machine is never suspended before it.
+    /// The end, if the node is not suspended before it.
     end: Instant,
-    /// How long the machine had been suspended when that was said.
+    /// For how long the node had been suspended when the right was gained.
     slept: Duration,
 }
 
@@ -60,8 +60,8 @@ impl Leadership {
         self.lasts_after(now, slept())
     }
 
-    /// The same on a machine that has been suspended for so long since it booted: `Instant` stood still meanwhile, and
-    /// the other replicas did not.
+    /// Like `lasts`, on a node that has been suspended for this long since it booted. `Instant` does not count that
+    /// time, but the clocks of the other replicas do.
     fn lasts_after(&self, now: Instant, slept: Duration) -> Option<Duration> {
         let Some(until) = self.until else { return Some(Duration::MAX) };
         let left = until.end.checked_duration_since(now)?.checked_sub(slept.saturating_sub(until.slept))?;
@@ -89,7 +89,7 @@ pub struct Election {
     pub namespace: String,
     /// Different for every process: the name of the pod.
     pub identity: String,
-    /// Its thread has a client of its own: one that is shared waits for the operator's thread.
+    /// The thread of the Lease has a client of its own, because a shared one would wait for the operator's thread.
     pub cluster: ClusterFlags,
     pub clock: Arc<Clock>,
 }
@@ -151,7 +151,7 @@ impl Candidate {
     }
 }
 
-/// Until there is a client, or nobody wants one any more.
+/// Tries until there is a client, or until the candidate withdraws.
 async fn connect(election: &Election, stopped: &mut oneshot::Receiver<()>) -> Option<Client> {
     loop {
         match election.cluster.lasting_client(Arc::clone(&election.clock)).await {
@@ -171,7 +171,7 @@ struct Holder {
     seen: Seen,
     says: watch::Sender<Option<Leadership>>,
     term: u64,
-    /// How often the Lease had changed hands when this replica last wrote it.
+    /// `leaseTransitions` when this replica last wrote the Lease.
     transitions: Option<i32>,
 }
 
@@ -217,7 +217,7 @@ impl Holder {
         let before = *self.says.borrow();
         let says = held.map(|transitions| {
             let is_same = self.transitions.replace(transitions) == Some(transitions);
-            // One that was held still finds the Lease as it left it, or free: another may have led in between.
+            // A replica that was held still finds the Lease free, or as it left it. Another may have led in between.
             let lasted = before.is_some_and(|leadership| leadership.lasts(now()).is_some());
             if !is_same || !lasted {
                 self.term += 1;
@@ -237,7 +237,7 @@ impl Holder {
         self.says.send_if_modified(|said| is_over(said) && said.take().is_some());
     }
 
-    /// How often the Lease has changed hands, if this replica holds it now.
+    /// `leaseTransitions`, if this replica holds the Lease now.
     async fn hold(&mut self) -> kube::Result<Option<i32>> {
         let lease = self.api.get_opt(NAME).await?;
         let record = lease.as_ref().and_then(|lease| lease.spec.as_ref());
@@ -245,7 +245,7 @@ impl Holder {
         if !self.seen.is_free_for(&self.identity, now()) {
             return Ok(None);
         }
-        // One that was deleted counts from the beginning: that this is the same number means nothing.
+        // A deleted Lease counts from zero again, so an equal number means nothing.
         if record.is_none() {
             self.transitions = None;
         }
@@ -408,7 +408,7 @@ mod tests {
         sleep(DEADLINE).await;
         alone.holder.round().await;
         assert_eq!(alone.term(), Some(2));
-        // Somebody deletes the Lease: who held it in between is not known.
+        // The Lease is deleted. Nothing shows which replica held it in between.
         *kept.lock().expect("nobody panics") = None;
         alone.holder.round().await;
         assert_eq!(alone.term(), Some(3));

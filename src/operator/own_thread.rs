@@ -1,10 +1,10 @@
-//! What must go on while the operator judges: the probes, and the Lease. The operator has one thread (docs/adr/0007),
-//! and a judgement of a large cluster may hold it for seconds.
+//! Threads for the probes and the Lease, which must continue while the operator judges. The operator has one thread
+//! (docs/adr/0007), and judging a large cluster may hold it for seconds.
 
 use std::io;
 use tokio::sync::oneshot;
 
-/// Runs a future on a thread of its own. What it ends with comes back; an error says that it has panicked.
+/// Runs a future on a thread of its own. The receiver gets its output, or an error if it panics.
 pub(super) fn run<F>(
     name: &str,
     future: impl FnOnce() -> F + Send + 'static,
@@ -16,7 +16,7 @@ where
     let (says, ended) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        // At the end of the process nobody listens any more.
+        // At the end of the process the receiver is gone.
         let _ = says.send(runtime.block_on(future()));
     })?;
     Ok(ended)

@@ -15,7 +15,7 @@ const SHARE: u32 = 9;
 /// Readers that may wait for a page at once.
 const READERS: usize = 64;
 
-/// Gets the page, the same bytes as all others; nothing before the first verdicts.
+/// Gets the page, which shares its bytes with all readers. There is none before the first verdicts.
 type Reader = oneshot::Sender<Option<Bytes>>;
 
 /// The operator's end of the page. Nobody is served any more when it is dropped.

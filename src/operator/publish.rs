@@ -41,7 +41,7 @@ pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[
 const RATE: u32 = 20;
 const UNDER_WAY: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// For an Event.
+/// How long a verdict waits for its Event.
 const COURTESY: Duration = Duration::from_secs(2);
 /// Diagnoses that may be handed over before the one that hands over waits.
 const QUEUE: usize = 256;
@@ -59,7 +59,7 @@ pub enum Work {
     Write(Box<Write>),
     Delete(Delete),
     Summarize(Box<IncidentSummary>),
-    /// The Event of a verdict that is written: the replica that wrote it may not have come to that.
+    /// The Event of a verdict that is written already. The replica that wrote it may not have sent the Event.
     Announce(Arc<NodeDiagnosis>),
 }
 
@@ -128,7 +128,7 @@ enum WriteFailure {
 
 struct Publisher {
     client: Client,
-    /// Writes in the term that is now.
+    /// Writes in the present term.
     writer: Option<Writer>,
     /// The replica that reports Events.
     instance: Arc<str>,
@@ -220,7 +220,7 @@ impl Publisher {
         self.follow_the_lease();
         let key = waiting.task.work.key();
         let failure = match result {
-            // It says nothing about whether NodeDiagnoses can be written.
+            // An Event says nothing about whether NodeDiagnoses can be written.
             Ok(()) if waiting.task.work.is_courtesy() => return self.finished(&key),
             Ok(()) => {
                 self.metrics.wrote(WriteResult::Ok);
@@ -292,7 +292,7 @@ impl Writer {
         match work {
             Work::Write(write) => {
                 timeout(within, self.write(write)).await.unwrap_or(Err(WriteFailure::TimedOut))?;
-                // The diagnosis is written, whatever becomes of the Event.
+                // The write has succeeded even if the Event fails.
                 if write.announces {
                     self.announce(&write.diagnosis).await;
                 }

@@ -1,5 +1,5 @@
-//! Between the verdicts and the one who carries out what remediation decides. Nothing here waits: one who does would
-//! hold up every verdict.
+//! Hands the decisions of remediation to the task that carries them out. Nothing here waits, because every verdict
+//! would wait too.
 
 use crate::operator::lease::Leads;
 use crate::operator::metrics::Metrics;
@@ -66,7 +66,7 @@ impl Remedies {
             match step {
                 Step::Remove(removal) => {
                     if let Some(Remedy::Remove(removal)) = self.order(Remedy::Remove(Box::new(removal))) {
-                        // It was not sent, and is decided again.
+                        // It was not sent. The next look decides again.
                         self.remediation.done(&removal, PatchAnswer::Void, now);
                     }
                 }
@@ -100,7 +100,7 @@ impl Remedies {
         }
     }
 
-    /// Gives back what cannot be ordered now.
+    /// Returns the remedy if it cannot be ordered now.
     fn order(&self, remedy: Remedy) -> Option<Remedy> {
         let Some(term) = self.term else { return Some(remedy) };
         match self.orders.try_send(Ordered { term, remedy }) {

@@ -48,8 +48,8 @@ const RETRY_UNANSWERED: Duration = Duration::from_secs(10);
 /// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with
 /// a new list.
 const BLIND_AFTER: u32 = 3;
-/// No single failure takes longer to come after the one before it: the pause, a request without an answer, and a watch
-/// that is silent. After more, a watch has ended as it should in between, of which kube's watcher says nothing.
+/// The longest time between two failures in a row: the pause, a request without an answer, and a silent watch. After a
+/// longer time, a watch has ended as it should in between. kube's watcher does not report that.
 const IN_A_ROW: Duration = Duration::from_secs(60 + 30 + 65);
 
 /// Failures in a row.
@@ -60,7 +60,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// One more; how many that makes.
+    /// Counts one more, and returns how many there are in a row.
     fn note(&mut self, now: Instant) -> u32 {
         let goes_on = self.last.is_some_and(|last| now - last <= IN_A_ROW);
         self.count = if goes_on { self.count.saturating_add(1) } else { 1 };
@@ -182,7 +182,7 @@ impl Watches {
         }
     }
 
-    /// Where whoever asks beside the watches runs, too.
+    /// The tasks of the watches. Other parts of the operator add theirs.
     pub const fn tasks(&mut self) -> &mut JoinSet<()> {
         &mut self.tasks
     }

@@ -199,7 +199,7 @@ fn the_network_policy_leaves_in_scrapes_and_probes_and_out_the_api_server() {
             .map(|p| p["port"].clone())
             .collect::<Vec<_>>()
     };
-    // No machine of the network but pods of this cluster.
+    // Only pods of this cluster.
     let from: Vec<_> = policy["ingress"].as_array().unwrap().iter().map(|rule| rule["from"].clone()).collect();
     assert_eq!(from, [serde_json::json!([{ "namespaceSelector": {} }])]);
     assert_eq!(ports("ingress"), [pod["spec"]["containers"][0]["ports"][0]["name"].clone()]);

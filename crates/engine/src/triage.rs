@@ -53,7 +53,7 @@ use schedule::Schedule;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a leader said in its last minutes may lack its Event: the next one begins within seconds, and what fails is
+/// A verdict of these last minutes may lack its Event. A new leader begins within seconds, but writes that fail are
 /// tried again for a while.
 const ANNOUNCE_AGAIN: TimeDelta = TimeDelta::minutes(5);
 
@@ -176,8 +176,8 @@ impl Triage {
         }
     }
 
-    /// The leader before may have died between a verdict and its Event: those of what was said last are sent again. The
-    /// API server keeps one of each.
+    /// Sends the Events of recent verdicts again, because the last leader may have died between a verdict and its
+    /// Event. The API server keeps one of each.
     pub fn announce_again(&mut self, now: DateTime<Utc>) {
         let is_recent = |diagnosis: &&Arc<NodeDiagnosis>| {
             diagnosis.status.as_ref().is_some_and(|status| {
@@ -239,7 +239,7 @@ impl Triage {
         self.look_telling(now, || ())
     }
 
-    /// The same, and `tells` hears of each subject that is judged: of thousands that takes long.
+    /// Like `look`, and calls `tells` after each subject, because judging thousands takes long.
     pub fn look_telling(&mut self, now: DateTime<Utc>, tells: impl Fn()) -> Vec<Order> {
         if self.started {
             let mut subjects = self.schedule.next(&self.cluster, now);

@@ -102,8 +102,7 @@ impl Readiness {
         Availability::Missing(if why.is_empty() { "the first list is not complete".to_owned() } else { why })
     }
 
-    /// What is not as the cluster has it now, and why. Unlike the rules, a removal does not count on what was read
-    /// before.
+    /// The lists that are not current, and why. Unlike the rules, a removal does not rely on what was read before.
     pub fn not_current(&self) -> BTreeMap<Watched, String> {
         let failed = self.sources.iter().filter_map(|((what, name), state)| match state {
             SourceState::Read => None,

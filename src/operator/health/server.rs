@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// The operator's loop comes by at least every few seconds, and gives a sign of life with every subject that it judges.
-/// If it has not for so long it is stuck, and a restart fixes it.
+/// The operator's loop gives a sign of life every few seconds, and after every subject that it judges. If it has given
+/// none for this long, it is stuck, and a restart fixes it.
 const ALIVE: Duration = Duration::from_mins(1);
 
 /// Probes and scrapes are short, and few at once.
@@ -37,7 +37,7 @@ impl Health {
         f(&mut self.readiness.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The operator's loop has come by, or got on.
+    /// The operator's loop gives a sign of life.
     pub fn turn(&self) {
         *self.last_turn.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
@@ -47,7 +47,7 @@ impl Health {
     }
 }
 
-/// Opens the port, for whichever thread serves it. Where IPv6 is off, `[::]` means every IPv4 address.
+/// Opens the port. Any thread may serve it. If IPv6 is off, `[::]` means every IPv4 address.
 pub async fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     match TcpListener::bind(address).await {
         Err(_) if address.is_ipv6() && address.ip().is_unspecified() => {

@@ -1,12 +1,12 @@
-//! One backoff for all that waits to be written. While writes fail, a single one is tried, and after it none for longer
-//! each time: a thousand verdicts that are each tried again are a storm.
+//! One backoff for all writes. While writes fail, nodewhy tries a single one, and waits longer after each failure. A
+//! thousand verdicts that each try again would be a storm.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LAST: Duration = Duration::from_secs(10);
-/// A server that asks for more than this is asked again after this.
+/// nodewhy waits no longer than this, even if the server asks for more.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 #[derive(Debug, Default)]
@@ -24,17 +24,17 @@ struct Pulled {
 }
 
 impl Brake {
-    /// How many may be under way at once, of so many.
+    /// How many writes may be under way at once, if `usual` is the number without failures.
     pub(super) fn abreast(&self, usual: usize) -> usize {
         if self.pulled.is_some() { 1 } else { usual }
     }
 
-    /// What is due at that time may begin then.
+    /// When a write that is due at `due` may begin.
     pub(super) fn delay(&self, due: Instant) -> Instant {
         self.pulled.map_or(due, |pulled| pulled.until.max(due))
     }
 
-    /// What begun at that time has failed. Those that were under way together have failed once.
+    /// A write that began at `begun` has failed. Writes that were under way together count as one failure.
     pub(super) fn failed(&mut self, begun: Instant, now: Instant, retry_after: Option<Duration>) {
         let asked = now + retry_after.unwrap_or_default().min(PATIENCE);
         match &mut self.pulled {

@@ -19,7 +19,7 @@ const ACTION: &str = "Diagnose";
 /// Longest note that the API server takes.
 /// Source: kubernetes pkg/apis/core/validation/events.go `NoteLengthLimit` (v1.36).
 const NOTE: usize = 1024;
-/// What fits into a name before the hash; names have 253 characters.
+/// Characters of a name before the hash. A name has 253 at most.
 const LONGEST: usize = 230;
 
 /// Who reports: nodewhy, and which replica.
@@ -41,8 +41,8 @@ pub(super) async fn summarize(client: &Client, instance: &str, summary: &Inciden
 
 /// Says the verdict on its subject, and on the Node where that is another object.
 ///
-/// Not by the Recorder: who takes over says again what the one before it may not have come to, and the API server has
-/// one Event of a name.
+/// Not by the Recorder. A new leader sends again the Events that the last leader may not have sent, and the API server
+/// keeps one Event for each name.
 pub(super) async fn announce(client: &Client, instance: &str, diagnosis: &NodeDiagnosis) -> kube::Result<()> {
     let Some(status) = &diagnosis.status else { return Ok(()) };
     let (cause, since) = (status.cause.to_string(), status.first_observed_at.to_rfc3339());
@@ -54,7 +54,7 @@ pub(super) async fn announce(client: &Client, instance: &str, diagnosis: &NodeDi
     Ok(())
 }
 
-/// One that is there already says the same.
+/// An Event of that name says the same.
 async fn create(client: &Client, event: v1::Event) -> kube::Result<()> {
     let events: Api<v1::Event> = Api::namespaced(client.clone(), NAMESPACE);
     match events.create(&PostParams::default(), &event).await {

@@ -43,7 +43,7 @@ async fn carry_out(client: Client, leads: Leads, mut ordered: mpsc::Receiver<Ord
     let mut failing = false;
     while let Some((term, verdict)) = ordered.recv().await {
         let begun = Instant::now();
-        // Who has more to say says it again.
+        // `NodeConditions` orders it again.
         if brake.delay(begun) > begun {
             continue;
         }

@@ -32,7 +32,7 @@ const NOT_APPLICABLE: &str = "the server rejected our request due to an error in
 /// Removals and remarks that may wait.
 const QUEUE: usize = 256;
 
-/// For each object that a removal rests on: together they take less than a term lasts without being renewed.
+/// How long nodewhy waits for each object that a removal rests on. Together that is less than a term lasts unrenewed.
 const READ: Duration = Duration::from_secs(3);
 
 /// What is to be carried out.
@@ -43,14 +43,14 @@ pub enum Remedy {
     Tell(Arc<NodeDiagnosis>, Remark),
 }
 
-/// A remedy, and the term in which it was decided: in the next one it is void.
+/// A remedy, and the term in which it was decided. It is void in the next term.
 #[derive(Debug)]
 pub struct Ordered {
     pub term: u64,
     pub remedy: Remedy,
 }
 
-/// Where remedies are ordered. The answers to removals come back by the second channel.
+/// The first channel takes orders. The second returns the answers to removals.
 pub type Channels = (mpsc::Sender<Ordered>, mpsc::UnboundedReceiver<(Removal, PatchAnswer)>);
 
 /// Starts to carry out remedies.
@@ -63,7 +63,7 @@ pub fn start(client: Client, instance: &str, leads: Leads, tasks: &mut JoinSet<(
     (orders, answered)
 }
 
-/// What writes in a term.
+/// The clients of one term.
 struct Writer {
     term: u64,
     client: Client,
@@ -108,8 +108,8 @@ async fn carry_out(
     }
 }
 
-/// Whether what the removal rests on is as it was judged. It is read once more: a watch that has gone silent shows the
-/// past, and a pause that was set since is not in it.
+/// Reads the objects that the removal rests on again, and compares them with what nodewhy judged. A silent watch shows
+/// the past, and does not show a pause that was set since.
 async fn is_current(client: &Client, removal: &Removal) -> Result<(), String> {
     for witness in &removal.rests_on {
         let what = || format!("{} {}", witness.input.name(), witness.name);
@@ -120,7 +120,7 @@ async fn is_current(client: &Client, removal: &Removal) -> Result<(), String> {
     Ok(())
 }
 
-/// By a list of one: nobody who lists and watches needs another right.
+/// Lists the one object, because nodewhy has the rights to list and to watch.
 async fn read(client: &Client, witness: &Witness) -> Result<Option<Object>, ReadFailure> {
     for source in witness.input.sources() {
         let resource = resource_of(source);

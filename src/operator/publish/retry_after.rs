@@ -1,5 +1,5 @@
-//! How long the API server asks to be left alone. Flow control says it in a header only, with an answer that is no
-//! Status. Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
+//! How long the API server asks clients to wait. Flow control asks in a header only, and its answer is no Status.
+//! Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
 //! `tooManyRequests`.
 
 use http::header::RETRY_AFTER;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Until when it asks for that.
+/// The end of that wait.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RetryAfter(Arc<Mutex<Option<Instant>>>);
 
 impl RetryAfter {
-    /// A client whose answers are read for it.
+    /// A client that looks for the header in every answer.
     pub(super) fn heeding(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let heard = self.clone();
@@ -40,7 +40,7 @@ impl RetryAfter {
         }
     }
 
-    /// How much longer it asks for that.
+    /// How much of that wait is left. It is told once.
     pub(super) fn take(&self, now: Instant) -> Option<Duration> {
         let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(until.saturating_duration_since(now))

@@ -3,7 +3,7 @@ use crate::operator::lease::Candidate;
 use kube::client::Body;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An API server that answers each request so, and how many came.
+/// An API server that gives this answer to every request, and the number of requests.
 fn api_server(
     answer: impl Fn(&http::Request<Body>) -> http::response::Builder + Clone + Send + Sync + 'static,
 ) -> (Client, Arc<AtomicUsize>) {
@@ -18,7 +18,7 @@ fn api_server(
     (Client::new(service, "default"), requests)
 }
 
-/// A publisher that has so many verdicts to write.
+/// A publisher with this many writes to do.
 async fn publisher(client: Client, verdicts: usize) -> mpsc::Sender<Task> {
     let (mut candidate, leads) = Candidate::new(None);
     candidate.stand().expect("no thread");

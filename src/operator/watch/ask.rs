@@ -1,5 +1,5 @@
-//! Questions about single things, asked one after the other when a stuck machine's rules want the answer. One that
-//! waits already, or is being asked, is not asked twice.
+//! Questions about single objects, asked one after the other when the rules of a stuck machine want the answer. A
+//! question that waits, or is being asked, is not asked twice.
 
 use engine::triage::change::Change;
 use std::collections::{BTreeSet, VecDeque};
@@ -26,12 +26,12 @@ struct Waiting<Q> {
 struct Questions<Q> {
     /// In the order in which they came.
     queue: VecDeque<Q>,
-    /// Those, and the one that is being asked.
+    /// The questions of the queue, and the one that is being asked.
     open: BTreeSet<Q>,
 }
 
 impl<Q: Clone + Ord + Send + 'static> Ask<Q> {
-    /// Asks no more often than `every` so long; so many questions may wait.
+    /// Asks at most one question in each `every`. At most `most` questions may wait.
     pub(super) fn of<A>(
         most: usize,
         every: Duration,
@@ -61,7 +61,7 @@ impl<Q: Clone + Ord + Send + 'static> Ask<Q> {
         Self { waiting, most }
     }
 
-    /// While too many wait, nothing happens: whoever wants to know asks again, and those that are answered do not.
+    /// Drops the question while too many wait. A rule that still wants the answer asks again.
     pub fn ask(&self, question: Q) {
         let mut questions = self.waiting.questions();
         if questions.open.contains(&question) {
@@ -107,7 +107,7 @@ mod tests {
         let (changes, mut answers) = mpsc::channel(100);
         let mut tasks = JoinSet::new();
         let ask = Ask::of(3, Duration::from_secs(1), changes, &mut tasks, |name: String| async move { gone(&name) });
-        // One node is asked about at every look, as by a machine that waits for the answer.
+        // A machine that waits for an answer asks at every look.
         for _ in 0..50 {
             ask.ask("a".to_owned());
         }

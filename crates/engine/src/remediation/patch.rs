@@ -24,7 +24,7 @@ pub struct Removal {
     pub after: String,
     /// The API server is asked, and stores nothing.
     pub dry_run: bool,
-    /// What else was judged, and is read once more before the patch is sent.
+    /// The other objects that nodewhy judged. It reads them again before it sends the patch.
     pub rests_on: Vec<Witness>,
 }
 
@@ -65,7 +65,7 @@ impl Removal {
         })
     }
 
-    /// With the objects that the guards have read beside the Node.
+    /// Adds the objects that the guards have read beside the Node.
     pub(super) fn resting_on(mut self, claim: Option<&NodeClaim>, pool: Option<&NodePool>) -> Self {
         self.rests_on = claim.map(Witness::of_claim).into_iter().chain(pool.map(Witness::of_pool)).collect();
         self

@@ -13,7 +13,7 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// What the objects are called.
+    /// The name of the objects.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Input(input) => input.name(),

@@ -93,7 +93,7 @@ impl History {
         self.revision
     }
 
-    /// Ended ones too, for those who keep one.
+    /// Ended ones too, as they are shared.
     pub(super) fn shared(&self) -> impl Iterator<Item = &Arc<NodeDiagnosis>> {
         self.by_name.values()
     }

@@ -123,7 +123,7 @@ impl Outbox {
         self.leads = false;
     }
 
-    /// What is still to be written brings its Event with it.
+    /// Verdicts that are still to be written bring their Events with them.
     pub(super) fn announce(&mut self, diagnoses: Vec<Arc<NodeDiagnosis>>) {
         let is_written = |d: &Arc<NodeDiagnosis>| d.metadata.name.as_deref().is_some_and(|name| self.is_written(name));
         let orders: Vec<_> = diagnoses.into_iter().filter(is_written).map(Order::Announce).collect();
@@ -151,8 +151,8 @@ impl Outbox {
         self.pending.insert(name, Pending::Write(Box::new(write)));
     }
 
-    /// A new list shows these, and some are not as they were written: the kind may have lacked a field then, and have
-    /// it now.
+    /// Writes again those that a new list shows otherwise than they were written. The kind may have lacked a field
+    /// then, and have it now.
     pub(super) fn write_again(&mut self, shown: &BTreeSet<String>) {
         if !self.leads {
             return;
@@ -161,7 +161,7 @@ impl Outbox {
             if let Pending::Write(write) = pending
                 && self.held.get(name).is_some_and(|held| held.subject == write.diagnosis.spec.subject)
             {
-                // What it was news of is told.
+                // Its news has been announced.
                 let again = Write {
                     diagnosis: Arc::clone(&write.diagnosis),
                     replaces: false,

@@ -919,7 +919,7 @@ fn who_takes_over_sends_the_events_of_the_last_minutes_again() {
     assert_eq!(announced(&standby.look(at(9, 0))), [""; 0], "that is long ago");
 }
 
-/// The kind was older than nodewhy, and lacked a field; it is upgraded, which ends the watch.
+/// The kind was older than nodewhy and lacked a field. Its upgrade ends the watch.
 #[test]
 fn what_the_kind_could_not_hold_is_written_again_after_a_new_list() {
     let (mut triage, written) = sick();
@@ -939,7 +939,7 @@ fn what_the_kind_could_not_hold_is_written_again_after_a_new_list() {
     assert_eq!(triage.look(at(9, 0)), [], "now it is there");
 }
 
-/// A probe asks whether the operator gets on while it judges thousands.
+/// A probe asks whether the operator makes progress while it judges thousands.
 #[test]
 fn each_subject_that_is_judged_is_a_sign_of_life() {
     let mut triage = started(Vec::new());
