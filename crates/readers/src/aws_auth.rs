@@ -15,7 +15,7 @@ mod yaml;
 use std::collections::HashMap;
 use std::fmt;
 
-pub use verdict::{Miss, NodeName, UsernameFlaw, Verdict};
+pub use verdict::{Miss, NodeFlaw, NodeName, UsernameFlaw, Verdict};
 
 use crate::source_text::Span;
 

@@ -16,6 +16,7 @@ pub mod known_flags;
 pub mod kubelet_flags;
 pub mod mime;
 pub mod nodeconfig;
+mod placeholder;
 mod reader;
 pub mod shell;
 pub mod systemd;
@@ -32,6 +33,7 @@ pub use ip_family::IpFamily;
 use known_flags::Recognized;
 use kubelet_flags::{FlagError, RegisteredTaint};
 pub use nodeconfig::NodeConfig;
+pub use placeholder::has_placeholder;
 pub use reader::LARGEST;
 use traced::Traced;
 
@@ -338,6 +340,8 @@ pub enum DefectKind {
     OtherCluster,
     /// The text's own list of taints replaces Karpenter's.
     DropsTaints,
+    /// What stands there is known only once the template is rendered.
+    Template,
 }
 
 /// What a defect leads to.
@@ -362,7 +366,9 @@ impl Defect {
             (D::MimeUnreadable, Family::Al2 | Family::Al2023)
             | (D::TomlInvalid | D::TomlWrongType, Family::Bottlerocket)
             | (D::TooLarge, _) => Consequence::NoLaunch,
-            (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited | D::UnfamiliarSetting, _) => Consequence::Unknown,
+            (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited | D::UnfamiliarSetting | D::Template, _) => {
+                Consequence::Unknown
+            }
             // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
             (
                 D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached | D::BodyInHeader,
@@ -445,7 +451,8 @@ impl UserData {
     pub fn refused_labels(&self) -> Vec<(String, Span)> {
         let of = |argument: &Argument| {
             let refused = kubelet_flags::refused_labels(&argument.value);
-            refused.into_iter().map(|(key, span)| (key, argument.place(span))).collect::<Vec<_>>()
+            let certain = refused.into_iter().filter(|(key, _)| argument.is_certain_of(key));
+            certain.map(|(key, span)| (key, argument.place(span))).collect::<Vec<_>>()
         };
         self.all("node-labels").flat_map(of).collect()
     }
@@ -521,7 +528,7 @@ pub fn too_large(text: &str, rendered: usize) -> Defect {
 
 /// Whether a part of this text is known only to the shell that runs it, or to whoever fills the template in.
 pub fn has_expansion(text: &str) -> bool {
-    text.contains(['$', '`']) || text.contains("{{")
+    text.contains(['$', '`']) || has_placeholder(text)
 }
 
 /// Whether two endpoints are one cluster's.

@@ -52,7 +52,7 @@ pub fn untainted(
             return None;
         }
         vec![launched, condition("Registered", "False", "UnregisteredTaintNotFound", at)]
-    } else if custom || !karpenter.is_none_or(Karpenter::knows_do_not_sync_taints) {
+    } else if custom || keeps_the_label_away(class) || !karpenter.is_none_or(Karpenter::knows_do_not_sync_taints) {
         // Karpenter adds the taints itself.
         return None;
     } else {
@@ -72,6 +72,17 @@ pub fn untainted(
     node.spec.taints = taints;
     node.status.conditions = [condition("Ready", "True", "KubeletReady", at)].into();
     Some((claim, node))
+}
+
+/// Whether Karpenter's own label, by which it leaves the taints to the kubelet, never reaches that: its call of
+/// bootstrap.sh comes too late.
+fn keeps_the_label_away(class: &ClassFacts) -> bool {
+    class.user_data.as_ref().is_some_and(|user_data| {
+        let labels = user_data.labels();
+        user_data.family == Family::Al2
+            && user_data.starts_kubelet_before_karpenter()
+            && !labels.iter().any(|(key, ..)| key == DO_NOT_SYNC_TAINTS_LABEL)
+    })
 }
 
 /// The images that Karpenter may choose: the first of those with the same requirements.

@@ -274,7 +274,65 @@ impl<'r> Role<'r> {
     }
 }
 
+/// What keeps an entry that is meant for nodes from making one, whatever role it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeFlaw {
+    /// No caller has such an ARN.
+    Arn(Miss),
+    Username(UsernameFlaw),
+    /// The group [`NODES_GROUP`] is missing.
+    Groups,
+}
+
+impl RoleMapping {
+    /// What is wrong with an entry that itself says that it is one for nodes. What a template will put into it is not
+    /// known.
+    pub fn node_flaw(&self) -> Option<NodeFlaw> {
+        let says_node =
+            self.username.starts_with("system:node:") || self.groups.iter().any(|g| g.contains(NODES_GROUP));
+        let unknown = |text: &str| text.contains('$') || text.contains("{{ ");
+        if !says_node || self.shadowed_by.is_some() || unknown(&self.role_arn) || self.role_arn.contains("{{") {
+            return None;
+        }
+        let name = Role::new(self.role_arn.trim()).name;
+        let name = match self.role_arn.split_once(":assumed-role/") {
+            Some((_, rest)) => rest.split('/').next().unwrap_or_default(),
+            None => last_segment(name),
+        };
+        let role = Role { name, home: None };
+        if let Some(miss) = (!role.matches(self)).then(|| role.miss(self)).flatten() {
+            return Some(NodeFlaw::Arn(miss));
+        }
+        if unknown(&self.username) || self.groups.iter().any(|group| unknown(group)) {
+            return None;
+        }
+        match fitness(self) {
+            Verdict::WrongUsername { flaw: UsernameFlaw::NotTheNodeName, .. } => None,
+            Verdict::WrongUsername { flaw, .. } => Some(NodeFlaw::Username(flaw)),
+            Verdict::MissingGroups { .. } => Some(NodeFlaw::Groups),
+            _ => None,
+        }
+    }
+}
+
 impl Miss {
+    /// Why the ARN matches no caller. `None` if it may be the ARN of another role.
+    pub fn why(&self) -> Option<String> {
+        Some(match self {
+            Self::PathInArn => "has an IAM path, which STS leaves out".to_owned(),
+            Self::InstanceProfileArn => "is an instance profile's, but callers have the ARN of the role".to_owned(),
+            Self::AssumedRoleArn => {
+                "is an assumed role's, but the authenticator compares with the ARN of the role itself".to_owned()
+            }
+            Self::Blank => "has white space around it, which the authenticator compares too".to_owned(),
+            Self::NotAnArn => "is not an ARN".to_owned(),
+            Self::Malformed(why) => format!("is malformed: {why}"),
+            Self::OtherAccount => "belongs to another account".to_owned(),
+            Self::OtherPartition => "belongs to another partition".to_owned(),
+            Self::Similar { .. } => return None,
+        })
+    }
+
     /// A name that differs says less than the right name in a wrong place.
     fn rank(&self) -> usize {
         match self {

@@ -158,8 +158,14 @@ pub fn refused_labels(value: &str) -> Vec<(String, Span)> {
 /// The first label with an illegal key or value: `invalid node labels`, and the kubelet exits. A repeated key has its
 /// last value.
 pub fn invalid_label(value: &str) -> Option<FlagError> {
+    invalid_label_of(value, &|_| true)
+}
+
+/// The same of the pairs that are certain.
+pub(super) fn invalid_label_of(value: &str, is_certain: &dyn Fn(&str) -> bool) -> Option<FlagError> {
     let last: HashMap<&str, Span> = parse_labels(value).map(|(key, _, span)| (key, span)).collect();
-    let mut kept = parse_labels(value).filter(|(key, _, span)| last.get(key) == Some(span));
+    let mut kept =
+        parse_labels(value).filter(|(key, _, span)| last.get(key) == Some(span) && is_certain(span.of(value)));
     let (key, _, span) = kept.find(|(key, value, _)| !is_qualified_name(key) || !is_label_value(value))?;
     Some(FlagError { message: format!("invalid node labels: {key}"), span })
 }
@@ -298,6 +304,8 @@ mod tests {
         assert!(invalid_label("a=b,c").is_none());
         assert!(invalid_label("a=b c=d").is_some());
         assert!(invalid_label("a=b,,c=d").is_none());
+        let certain = |value| invalid_label_of(value, &|pair| !pair.contains('$'));
+        assert!(certain("a=${b},c=d").is_none() && certain("a=${b},c=d e").is_some());
     }
 
     #[test]

@@ -60,15 +60,19 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
     })?;
     let (version, kind) = (root.get("apiVersion"), root.get("kind"));
     if version.and_then(YamlNode::text) != Some(API_VERSION) || kind.and_then(YamlNode::text) != Some("NodeConfig") {
+        let wanted = format!("`apiVersion: {API_VERSION}` and `kind: NodeConfig`");
+        let missing = match (version.and_then(YamlNode::text), kind.and_then(YamlNode::text)) {
+            (None, Some("NodeConfig")) => Some(format!("apiVersion: {API_VERSION}")),
+            (Some(API_VERSION), None) => Some("kind: NodeConfig".to_owned()),
+            _ => None,
+        };
+        let message = missing.map_or_else(
+            || format!("nodeadm takes this part for a NodeConfig and wants {wanted}"),
+            |missing| format!("nodeadm refuses this NodeConfig, because `{missing}` is missing"),
+        );
         let wrong_version = version.filter(|v| v.text() != Some(API_VERSION));
         let at = wrong_version.or(kind).map_or(Span::new(span.start, first_line_end(text, span)), |node| node.span);
-        return Err(Defect {
-            kind: DefectKind::NodeConfigWrongKind,
-            span: at,
-            message: format!(
-                "nodeadm takes this part for a NodeConfig and wants `apiVersion: {API_VERSION}` and `kind: NodeConfig`"
-            ),
-        });
+        return Err(Defect { kind: DefectKind::NodeConfigWrongKind, span: at, message });
     }
     let spec = root.get("spec");
     let section = |name: &'static str| spec.and_then(|spec| spec.get(name)).map(|node| (format!("spec.{name}"), node));

@@ -10,7 +10,8 @@ use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
 use super::{
     Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting,
-    UserData, bootstrap, bottlerocket, containerd, has_expansion, kubelet_flags, mime, nodeconfig, sets, windows,
+    UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, kubelet_flags, mime, nodeconfig,
+    placeholder, sets, windows,
 };
 use crate::source_text::Span;
 
@@ -42,6 +43,7 @@ pub fn read(text: &str, family: Family) -> UserData {
     reader.data.arguments.sort_by_key(|argument| matches!(argument.setting, Setting::Flag(_)));
     override_earlier(&mut reader.data.arguments);
     reader.check();
+    placeholder::settle(text, &mut reader.data);
     reader.data
 }
 
@@ -68,14 +70,16 @@ impl Certain {
     }
 }
 
-/// `text` with each `$(…)`, backquotes and `{{ … }}` of a template as one word, and how certain it then is.
+/// `text` with each `$(…)`, backquotes, and `${…}` and `{{ … }}` of a template as one word, and how certain it then is.
 fn closed(text: &Traced, certain: Certain) -> (Traced, Certain) {
     let mut closed = Traced::default();
     let (mut certain, mut ends): (_, Option<(usize, usize)>) = (certain, None);
     for (at, c) in text.chars() {
         let rest = text.as_str().get(at..).unwrap_or_default();
         if ends.is_none_or(|(_, end)| at >= end) {
-            let template = rest.strip_prefix("{{").and_then(|inside| inside.find("}}")).map(|length| length + 4);
+            let of_helm = || rest.strip_prefix("{{").and_then(|inside| inside.find("}}")).map(|length| length + 4);
+            let of_terraform = || rest.strip_prefix("${").and_then(|inside| inside.find('}')).map(|length| length + 3);
+            let template = of_helm().or_else(of_terraform);
             if template.is_some() && certain == Certain::Wholly {
                 certain = Certain::ButForExpansions;
             }
@@ -88,7 +92,7 @@ fn closed(text: &Traced, certain: Certain) -> (Traced, Certain) {
             ends = template.or_else(substitution).map(|length| (at, at + length));
         }
         let inside = ends.is_some_and(|(start, end)| start < at && at < end);
-        let plain = !inside || c.is_ascii_alphanumeric() || matches!(c, '.' | '{' | '}' | '(' | ')' | '`');
+        let plain = !inside || c.is_ascii_alphanumeric() || matches!(c, '.' | '{' | '}' | '(' | ')' | '`' | '$');
         closed.push(if plain { c } else { '_' }, text.place(at));
     }
     (closed, certain)
@@ -160,7 +164,9 @@ impl Reader<'_> {
             Family::Custom => {
                 let kind = self.guess(whole);
                 self.part(kind, whole);
-                if kind == PartKind::Unknown {
+                if kind == PartKind::Unknown && placeholder::begins(self.text) {
+                    self.unread(whole);
+                } else if kind == PartKind::Unknown {
                     let message =
                         "this begins with nothing that cloud-init, nodeadm, Bottlerocket or Windows is known to read";
                     self.defect(DefectKind::ReadByNothing, Span::new(0, 0), message);
@@ -267,6 +273,9 @@ impl Reader<'_> {
             self.defect(DefectKind::MisreadAsShell, unreadable.span, message);
         } else if self.data.family == Family::Al2 && !runs && nodeconfig::names_itself_node_config(text) {
             self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
+        } else if !runs && placeholder::begins(text) {
+            // What it holds may begin with `#!`.
+            return self.unread(span);
         } else if !runs && !text.trim().is_empty() {
             let at = Span::new(span.start, span.start);
             self.defect(
@@ -393,7 +402,9 @@ impl Reader<'_> {
                 "Amazon Linux 2023 has no /etc/eks/bootstrap.sh: nodeadm starts the kubelet there",
             );
         } else {
-            self.data.defects.extend_from_slice(&reading.defects);
+            // A word that may be none, or several, moves all the others.
+            let known = !arguments.iter().any(|word| word.vague);
+            self.data.defects.extend(reading.defects.iter().filter(|_| known).cloned());
         }
         let certain = command.runs == Runs::Always;
         match never {
@@ -501,6 +512,10 @@ impl Reader<'_> {
     }
 
     fn flags(&mut self, words: &[Traced], origin: ArgumentOrigin, fate: &Fate, certain: Certain) {
+        let certain = match certain {
+            Certain::Wholly if words.iter().any(|word| has_placeholder(word.as_str())) => Certain::ButForExpansions,
+            certain => certain,
+        };
         let line = kubelet_flags::command_line(words);
         for flag in &line.flags {
             self.data.arguments.push(Argument {
@@ -571,13 +586,17 @@ impl Reader<'_> {
 
     fn node_config(&mut self, span: Span) {
         let by_content = self.data.parts.len() == 1 && span == self.whole() && self.data.family == Family::Al2023;
+        if placeholder::begins(span.of(self.text)) {
+            return self.unread(span);
+        }
+        let names_kind = self.text.lines().any(|line| line.trim_end() == "kind: NodeConfig");
         match nodeconfig::read(self.text, span) {
             _ if self.data.family == Family::Al2 => {
                 self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
             }
             Ok(config) => self.data.node_configs.push(config),
             // The user never said NodeConfig: Karpenter found that the text happens to be YAML.
-            Err(defect) if by_content && !nodeconfig::names_itself_node_config(self.text) => {
+            Err(defect) if by_content && !nodeconfig::names_itself_node_config(self.text) && !names_kind => {
                 let message = "Karpenter takes this text for a NodeConfig because it parses as YAML; nodeadm then fails over it. \
                                Sent as a MIME part of its own type it would be what it is meant to be";
                 self.defect(DefectKind::MisreadAsNodeConfig, defect.span, message);
@@ -602,7 +621,7 @@ impl Reader<'_> {
                     span: field.span,
                     origin: ArgumentOrigin::NodeConfigConfig,
                     fate: if replaced { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
-                    exact: true,
+                    exact: !has_placeholder(field.value.as_str()),
                     settled: true,
                     source: field.value.clone(),
                 });
@@ -642,7 +661,7 @@ impl Reader<'_> {
                 span,
                 origin: ArgumentOrigin::BottlerocketSetting,
                 fate: if replaced && by_karpenter { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
-                exact: true,
+                exact: !has_placeholder(source.as_str()),
                 settled: true,
                 source,
             });
@@ -694,15 +713,14 @@ impl Reader<'_> {
             }
             if sets(&argument.setting, "node-labels") {
                 let refused = kubelet_flags::refused_labels(&argument.value).into_iter();
-                for (key, span) in refused.filter(|(_, span)| argument.is_certain_of(span.of(&argument.value))) {
+                for (key, span) in refused.filter(|(key, _)| argument.is_certain_of(key)) {
                     let message = format!(
                         "the kubelet exits over this label: {key} lies in a Kubernetes domain that is not the kubelet's to set"
                     );
                     found.push(Defect { kind: DefectKind::RefusedLabel, span: argument.place(span), message });
                 }
-                if argument.exact
-                    && let Some(error) = kubelet_flags::invalid_label(&argument.value)
-                {
+                let is_certain = |pair: &str| argument.is_certain_of(pair);
+                if let Some(error) = kubelet_flags::invalid_label_of(&argument.value, &is_certain) {
                     let message = format!("the kubelet exits over its labels: {}", error.message);
                     found.push(Defect { kind: DefectKind::InvalidLabels, span: argument.place(error.span), message });
                 }

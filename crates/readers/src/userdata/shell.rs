@@ -381,6 +381,12 @@ impl<'a> Reader<'a> {
             quoted: false,
         };
         self.own_separators |= name == "IFS";
+        // Perhaps it is empty then: a word that may be there or not is not known at all.
+        if !certain && (value.text.is_empty() || self.variables.get(name).is_some_and(|before| before.text.is_empty()))
+        {
+            self.variables.remove(name);
+            return;
+        }
         if appends {
             let Some(before) = self.variables.get(name) else { return };
             let mut text = before.text.clone();

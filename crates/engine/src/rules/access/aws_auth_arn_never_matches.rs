@@ -56,19 +56,7 @@ fn check(case: &Case) -> Opinion {
     };
     let like = Some(entry.role_arn.as_str()).filter(|_| !matches!(miss, Miss::OtherAccount | Miss::OtherPartition));
     let arn = commands::role_arn(if question.profile_only { "NODE_ROLE" } else { role }, like);
-    let why = match miss {
-        Miss::PathInArn => "has an IAM path, which STS leaves out".to_owned(),
-        Miss::InstanceProfileArn => "is an instance profile's, but callers have the ARN of the role".to_owned(),
-        Miss::AssumedRoleArn => {
-            "is an assumed role's, but the authenticator compares with the ARN of the role itself".to_owned()
-        }
-        Miss::Blank => "has white space around it, which the authenticator compares too".to_owned(),
-        Miss::NotAnArn => "is not an ARN".to_owned(),
-        Miss::Malformed(why) => format!("is malformed: {why}"),
-        Miss::OtherAccount => "belongs to another account".to_owned(),
-        Miss::OtherPartition => "belongs to another partition".to_owned(),
-        Miss::Similar { .. } => return Opinion::Silent,
-    };
+    let Some(why) = miss.why() else { return Opinion::Silent };
     Finding::new(
         question.confidence(),
         format!(
