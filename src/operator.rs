@@ -457,7 +457,7 @@ impl Operator<'_> {
                     input = name,
                     object,
                     error,
-                    "an object cannot be read; nodewhy uses its last readable state"
+                    "cannot read a part of an object; of a whole object nodewhy uses the last readable state"
                 );
             }
             Change::Applied(object) => {

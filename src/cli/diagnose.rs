@@ -59,7 +59,7 @@ pub struct Diagnose {
     /// into it, or an estimate from its kubelets' reports and the file's date]
     #[arg(long)]
     now: Option<DateTime<Utc>>,
-    /// Exit with 1 if a node is stuck and its verdict has at least this confidence
+    /// Exit with 1 if a node is stuck and its verdict has at least this confidence, or if an object could not be read
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
     /// Look again at this interval [default: 30s] and print the answer again when a verdict changes. JSON is one line per
@@ -184,9 +184,10 @@ impl Diagnose {
         Style { format: self.output, color: color(self.color), now, width: width(), details }
     }
 
-    /// Whether something is stuck, and the verdict as sure as --fail-on says.
+    /// Whether something is stuck, and the verdict as sure as --fail-on says, or something could not be read that may be
+    /// stuck.
     pub(super) fn fails(&self, survey: &Survey) -> bool {
-        self.fail_on.is_some_and(|least| survey.surest() >= Some(least.into()))
+        self.fail_on.is_some_and(|least| survey.surest() >= Some(least.into()) || !survey.judged.unread.is_empty())
     }
 }
 

@@ -14,7 +14,7 @@ use readers::userdata::Family;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (see --fail-on); 2 bad usage or input.";
+pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (see --fail-on); 2 bad usage, or a node class, NodePool or aws-auth that cannot be read.";
 
 #[derive(Debug, Args)]
 pub struct Lint {
@@ -59,8 +59,13 @@ pub fn run(args: &Lint) -> ExitCode {
     let paths: Vec<PathBuf> = args.files.iter().chain(&args.more).cloned().collect();
     let mut files = lint::Files::default();
     let summary = dump::load(&paths, &mut files);
-    for complaint in summary.complaints.iter().chain(&summary.suspicions) {
+    for complaint in
+        summary.complaints.iter().chain(&summary.suspicions).chain(summary.skipped.iter().take(MOST_SKIPPED))
+    {
         complain(&complaint.to_string());
+    }
+    if let Some(more @ 1..) = summary.skipped.len().checked_sub(MOST_SKIPPED) {
+        complain(&format!("{more} more files or documents skipped"));
     }
     if let Err(error) = ask_aws_about_images(&args.aws, &mut files) {
         return fail(&error, BAD_INPUT);
@@ -73,10 +78,14 @@ pub fn run(args: &Lint) -> ExitCode {
         complain(note);
     }
     if report.looked_at == 0 {
-        return fail(
-            &"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read",
-            BAD_INPUT,
+        complain(
+            "nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read",
         );
+        // A folder may well hold none. A file that is named was meant to.
+        let is_meant = |path: &PathBuf| !path.is_dir();
+        if !summary.complaints.is_empty() || (report.is_empty() && paths.iter().any(is_meant)) {
+            return ExitCode::from(BAD_INPUT);
+        }
     }
     let mut counts = format!("{} checked, {} not known", counted_as(report.looked_at, "object"), summary.ignored);
     if !report.templates.is_empty() {
@@ -90,12 +99,11 @@ pub fn run(args: &Lint) -> ExitCode {
     }
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
     let failed = report.findings.iter().any(|finding| finding.level >= least);
-    ExitCode::from(if summary.complaints.is_empty() && report.templates.is_empty() {
-        u8::from(failed)
-    } else {
-        BAD_INPUT
-    })
+    ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
 }
+
+/// Of what is skipped no more is named.
+const MOST_SKIPPED: usize = 20;
 
 /// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where
 /// that is not here.

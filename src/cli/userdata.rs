@@ -10,7 +10,9 @@ use chrono::Utc;
 use clap::{Args, ValueEnum};
 use engine::cluster_state::ClusterState;
 use engine::effective::{self, ClusterIdentity, Machine};
-use engine::objects::input::Input;
+use engine::lint::template;
+use engine::objects::input::{Input, Object};
+use engine::objects::sink::{ObjectText, Sink};
 use engine::objects::{NodeClass, NodePool};
 use engine::upstream::karpenter::Version;
 use readers::userdata::{Consequence, Family};
@@ -93,7 +95,9 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
             return fail(&error, NO_CLUSTER);
         }
     } else {
-        let summary = dump::load(&args.files, &mut state);
+        let mut manifests = Manifests { state: &mut state, templates: Vec::new() };
+        let summary = dump::load(&args.files, &mut manifests);
+        manifests.templates.iter().for_each(|template| complain(template));
         summary.complaints.iter().chain(&summary.suspicions).for_each(|complaint| complain(&complaint.to_string()));
         clean = summary.complaints.is_empty();
     }
@@ -121,6 +125,15 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
         .map(|facts| &facts.class)
         .filter(|class| args.name.as_deref().is_none_or(|name| name == class.name()))
     {
+        if !class.is_ec2() {
+            complain(&format!(
+                "{} {} is of {}: only EC2NodeClasses have user data",
+                class.kind,
+                class.name(),
+                class.api_version
+            ));
+            continue;
+        }
         let Some(family) = class.family() else {
             complain(&format!("{} {} has no known amiFamily and no known alias", class.kind, class.name()));
             continue;
@@ -152,6 +165,34 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
         })
     };
     if clean { ExitCode::from(u8::from(pages.iter().any(fails))) } else { ExitCode::from(BAD_INPUT) }
+}
+
+/// Manifests as people write them: they end as they like, and may be templates.
+struct Manifests<'s> {
+    state: &'s mut ClusterState,
+    templates: Vec<String>,
+}
+
+impl Sink for Manifests<'_> {
+    fn object(&mut self, object: Object, text: ObjectText<'_>) {
+        self.state.object(object, text);
+    }
+
+    fn wants_file(&self, _file: &str, begins: &str) -> bool {
+        template::is_template(begins)
+    }
+
+    fn file(&mut self, file: &str, text: &str) {
+        self.templates.push(template::told(file, text));
+    }
+
+    fn expects_only_objects(&self) -> bool {
+        false
+    }
+
+    fn may_hold_objects(&self, text: &str) -> bool {
+        template::names_a_kind(text)
+    }
 }
 
 /// The NodePools that launch machines of this class; the class alone where none does.

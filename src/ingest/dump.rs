@@ -6,6 +6,7 @@
 mod abreast;
 mod json;
 mod list;
+mod repeated;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -13,8 +14,10 @@ mod yaml;
 
 use super::regular;
 use chrono::{DateTime, Utc};
+use engine::lint::place;
 use engine::objects::PodStatus;
 use engine::objects::input::{Input, Object, Reading, TypeMeta};
+use engine::objects::odd::{self, OddField};
 use engine::objects::sink::{ObjectText, Sink};
 use serde::Deserialize;
 use std::fmt;
@@ -54,6 +57,10 @@ pub struct Summary {
     /// Objects of kinds that no rule reads.
     pub ignored: usize,
     pub complaints: Vec<Complaint>,
+    /// Texts that nodewhy cannot read and need not read, because they name no kind that it judges.
+    pub skipped: Vec<Complaint>,
+    /// Files that were found, readable or not.
+    files: usize,
     /// Where a file may have been cut off: it can be read to its end, and does not end as kubectl's output does.
     pub suspicions: Vec<Complaint>,
     /// When `nodewhy collect` made it, the latest where there are several.
@@ -66,7 +73,12 @@ pub struct Summary {
 pub fn load(paths: &[PathBuf], sink: &mut dyn Sink) -> Summary {
     let mut summary = Summary::default();
     for path in paths {
+        let before = summary.files;
         load_path(path, sink, &mut summary);
+        if path.is_dir() && summary.files == before {
+            let name = path.display().to_string();
+            summary.complaints.push(of_file(&name, "no .yaml, .yml or .json file in this directory".to_owned()));
+        }
     }
     summary
 }
@@ -83,10 +95,6 @@ fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
                 if links > 0 {
                     summary.suspicions.push(of_file(&name, regular::not_followed(links)));
                 }
-                if files.is_empty() {
-                    let message = "no .yaml, .yml or .json file in this directory".to_owned();
-                    summary.complaints.push(of_file(&name, message));
-                }
                 for file in &files {
                     load_path(file, sink, summary);
                 }
@@ -95,6 +103,7 @@ fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
         }
         return;
     }
+    summary.files += 1;
     match regular::open(path) {
         Ok(file) => {
             let written = file.metadata().and_then(|metadata| metadata.modified()).ok().map(DateTime::from);
@@ -154,10 +163,12 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
             reader.yaml(&mut text);
             reader.suspect_the_end(&text);
         }
-        if reader.document == 0 {
+        if reader.document == 0 && reader.sink.expects_only_objects() {
             reader.complain_of_file(
                 "the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints",
             );
+        } else if reader.document == 0 {
+            reader.summary.skipped.push(of_file(file, "nothing but comments at most: skipped".to_owned()));
         }
     }
     if let Some(error) = text.error() {
@@ -199,7 +210,9 @@ struct Reader<'r> {
 
 /// What a piece of text gave. Nothing but the text was looked at, so that pieces can be read side by side.
 enum Piece {
-    Object(Box<Object>),
+    Object(Box<Object>, Vec<OddField>),
+    /// An object of this kind that cannot be read over these fields.
+    Unreadable(String, Vec<OddField>),
     /// A kind that no rule reads.
     Ignored,
     /// Valid, and nothing of Kubernetes.
@@ -214,14 +227,43 @@ enum Piece {
 
 impl Reader<'_> {
     fn complain_of_file(&mut self, message: impl Into<String>) {
-        self.summary.complaints.push(of_file(self.file, message.into()));
+        let complaint = of_file(self.file, message.into());
+        self.sink.unread(&complaint.to_string());
+        self.summary.complaints.push(complaint);
     }
 
     fn complain(&mut self, line: usize, message: String) {
         self.complaints += 1;
         if self.complaints <= MOST_COMPLAINTS {
-            let Self { document, item, .. } = *self;
-            self.summary.complaints.push(Complaint { file: self.file.to_owned(), document, item, line, message });
+            let complaint = self.complaint(line, message);
+            self.sink.unread(&complaint.to_string());
+            self.summary.complaints.push(complaint);
+        }
+    }
+
+    fn complaint(&self, line: usize, message: String) -> Complaint {
+        let Self { document, item, .. } = *self;
+        Complaint { file: self.file.to_owned(), document, item, line, message }
+    }
+
+    /// Of text that cannot be read: a complaint where it may hold what is looked for, else a note.
+    fn unreadable(&mut self, text: &str, line: usize, message: String) {
+        if self.sink.may_hold_objects(text) {
+            return self.complain(line, message);
+        }
+        self.complaints += 1;
+        if self.complaints <= MOST_COMPLAINTS {
+            let complaint = self.complaint(line, message + "; skipped");
+            self.summary.skipped.push(complaint);
+        }
+    }
+
+    /// Complains of each field at its own line.
+    fn odd_fields(&mut self, of: &str, odd: &[OddField], source: ObjectText<'_>) {
+        let piece = place::Piece::from(source);
+        for field in odd {
+            let line = field.line.map_or_else(|| piece.place_of(&field.path).line, |line| source.line + line);
+            self.complain(line, format!("{of}: {field}"));
         }
     }
 
@@ -247,16 +289,12 @@ impl Reader<'_> {
 
     fn take(&mut self, piece: Piece, source: ObjectText<'_>) {
         match piece {
-            Piece::Object(object) if !self.sink.takes_former_kinds() && object.former_kind().is_some() => {
-                let kind = object.former_kind().unwrap_or_default();
-                let served = "karpenter.sh/v1beta1 or v1 (Karpenter 0.32 and later)";
-                self.complain(
-                    source.line,
-                    format!("{kind} {} is not judged here; write it as of {served}", object.meta().name),
-                );
-            }
-            Piece::Object(mut object) => {
+            Piece::Object(mut object, odd) => {
                 self.summary.objects += 1;
+                if !odd.is_empty() && !self.sink.odd_fields(&object, &odd, source) {
+                    let kind = object.former_kind().map_or_else(|| object.type_meta().kind, str::to_owned);
+                    self.odd_fields(&format!("{kind} {}", object.meta().name), &odd, source);
+                }
                 if let Some(own) = object.provider_apart() {
                     self.sink.object(own, source);
                 }
@@ -270,7 +308,8 @@ impl Reader<'_> {
             Piece::NoObject => {
                 self.complain(source.line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints"));
             }
-            Piece::Bad(lines, message) => self.complain(source.line + lines, message),
+            Piece::Bad(lines, message) => self.unreadable(source.text, source.line + lines, message),
+            Piece::Unreadable(kind, odd) => self.odd_fields(&format!("this {kind} cannot be read"), &odd, source),
             Piece::List(list) => self.nested_list(list, source, &mut Vec::new()),
         }
     }
@@ -301,10 +340,10 @@ fn read_value(value: serde_json::Value, type_of_items: &TypeMeta) -> Piece {
         return Piece::List(value);
     }
     let type_ = if own.kind.is_empty() { type_of_items } else { &own };
-    read(type_, |reading| reading.read(value).map_err(|e| e.to_string()))
+    read(type_, |reading| odd::read(reading, &value))
 }
 
-fn read(type_: &TypeMeta, read: impl FnOnce(Reading) -> Result<Object, String>) -> Piece {
+fn read(type_: &TypeMeta, read: impl FnOnce(Reading) -> Result<(Object, Vec<OddField>), Vec<OddField>>) -> Piece {
     if type_.kind.is_empty() {
         return Piece::Untyped;
     }
@@ -316,20 +355,24 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Reading) -> Result<Object, String>) 
         Reading::Ignored => return Piece::Ignored,
         Reading::Outdated { served } => {
             let version = told(&type_.api_version);
-            return Piece::Bad(0, format!("{} of {version} is not judged; ask the cluster for {served}", kind()));
+            return Piece::Bad(0, format!("{} of {version} is not judged; Karpenter knows {served}", kind()));
         }
         Reading::As(input) => (input, input.command()),
         Reading::Former(former) => (former.input(), former.command()),
     };
     match read(reading) {
-        Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
-            Piece::Bad(0, format!("this {} has no metadata.name", kind()))
+        Ok((object, odd)) if object.meta().name.is_empty() && input != Input::AccessReviews => {
+            let of_name = odd.into_iter().filter(|field| field.touches("metadata.name")).collect::<Vec<_>>();
+            if of_name.is_empty() {
+                return Piece::Bad(0, format!("this {} has no metadata.name", kind()));
+            }
+            Piece::Unreadable(kind(), of_name)
         }
-        Ok(object) => Piece::Object(Box::new(object.by_its_name())),
-        Err(error) => {
-            let error = without_place(&error);
-            Piece::Bad(0, format!("this {} cannot be read: {error}; expected what {command} prints", kind()))
+        Ok((object, odd)) => Piece::Object(Box::new(object.by_its_name()), odd),
+        Err(odd) if odd.is_empty() => {
+            Piece::Bad(0, format!("this {} cannot be read; expected what {command} prints", kind()))
         }
+        Err(odd) => Piece::Unreadable(kind(), odd),
     }
 }
 

@@ -148,12 +148,21 @@ impl Reader<'_> {
 
     fn one(&mut self, input: Input, resource: &ApiResource, object: &Raw) {
         match object.read(input, resource) {
-            Ok(object) => {
-                (self.seen)(&object);
-                self.state.apply(object, self.now);
+            Ok((read, odd)) => {
+                for field in odd {
+                    self.complain(format!("{} {}: {field}", resource.kind, object.name()));
+                }
+                (self.seen)(&read);
+                self.state.apply(read, self.now);
             }
-            Err(error) => self.complaints.push(format!("{} {} cannot be read: {error}", resource.kind, object.name())),
+            Err(error) => self.complain(format!("{} {} cannot be read: {error}", resource.kind, object.name())),
         }
+    }
+
+    /// Of an object or a field that cannot be read.
+    fn complain(&mut self, what: String) {
+        self.state.could_not_read(what.clone());
+        self.complaints.push(what);
     }
 
     /// The kinds of node class that NodePools name, beside EC2NodeClass.

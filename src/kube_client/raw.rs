@@ -2,8 +2,9 @@
 //! somebody reads the few fields of it that matter: a tree of all its values, which `DynamicObject` is, takes ten times
 //! the memory and most of the time (docs/adr/0006-objects-stay-text.md).
 
-use engine::objects::input::{Input, Object};
+use engine::objects::input::{Input, Object, Reading};
 use engine::objects::json_fields::fields;
+use engine::objects::odd::{self, OddField};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use serde::{Deserialize, Deserializer};
@@ -55,13 +56,21 @@ impl Raw {
     }
 
     /// The facts of it. Lists leave out the type of their items, so that of the list is taken.
-    pub fn read(&self, input: Input, resource: &ApiResource) -> Result<Object, serde_json::Error> {
-        let mut object = Object::read(input, &mut serde_json::Deserializer::from_str(self.text()))?;
+    /// The fields of another type than the kind has there come with it.
+    pub fn read(&self, input: Input, resource: &ApiResource) -> Result<(Object, Vec<OddField>), String> {
+        let (mut object, odd) = match Object::read(input, &mut serde_json::Deserializer::from_str(self.text())) {
+            Ok(object) => (object, Vec::new()),
+            Err(_) => {
+                let value: serde_json::Value = serde_json::from_str(self.text()).map_err(|error| error.to_string())?;
+                odd::read(Reading::As(input), &value)
+                    .map_err(|odd| odd.first().map_or_else(|| "it is no such object".to_owned(), ToString::to_string))?
+            }
+        };
         if let Object::NodeClass(class) = &mut object {
             class.api_version.clone_from(&resource.api_version);
             class.kind.clone_from(&resource.kind);
         }
-        Ok(object)
+        Ok((object, odd))
     }
 
     /// Every field of it, and its type.

@@ -331,37 +331,43 @@ impl Watch {
         Change::Source { what: self.what, name: self.name.clone(), state: state.clone() }
     }
 
-    fn applied(&self, object: &Raw, unreadable: &mut BTreeSet<Key>) -> Option<Change> {
+    /// What an object says, and once of each object that something of it cannot be read.
+    fn applied(&self, object: &Raw, unreadable: &mut BTreeSet<Key>) -> Vec<Change> {
         let key = key_of(object);
         let read = match self.what {
-            Watched::Input(input) => object.read(input, &self.resource).map(|object| Change::Applied(Box::new(object))),
+            Watched::Input(input) => object
+                .read(input, &self.resource)
+                .map(|(object, odd)| (Change::Applied(Box::new(object)), odd.first().map(ToString::to_string))),
             Watched::Diagnoses => object
                 .whole(&self.resource)
                 .and_then(serde_json::from_value)
-                .map(|diagnosis| Change::Diagnosis(Box::new(diagnosis))),
+                .map(|diagnosis| (Change::Diagnosis(Box::new(diagnosis)), None))
+                .map_err(|error| error.to_string()),
         };
-        match read {
-            Ok(change) => {
-                unreadable.remove(&key);
-                Some(change)
-            }
-            Err(error) => {
-                let object = format!("{}/{}", self.resource.kind, key.1);
-                unreadable.insert(key).then(|| Change::Unreadable {
-                    what: self.what,
-                    name: self.name.clone(),
-                    object,
-                    error: failure::said(&error.to_string()),
-                })
-            }
-        }
+        let (change, error) = match read {
+            Ok((change, odd)) => (Some(change), odd),
+            Err(error) => (None, Some(error)),
+        };
+        let Some(error) = error else {
+            unreadable.remove(&key);
+            return change.into_iter().collect();
+        };
+        let object = format!("{}/{}", self.resource.kind, key.1);
+        let told = unreadable.insert(key).then(|| Change::Unreadable {
+            what: self.what,
+            name: self.name.clone(),
+            object,
+            error: failure::said(&error),
+        });
+        told.into_iter().chain(change).collect()
     }
 
     fn removed(&self, (namespace, name): Key, last: Option<&Raw>) -> Change {
         match self.what {
             Watched::Input(input) => {
                 let bare = || (input == Input::NodeClasses).then(|| self.bare_class(&name));
-                let last = last.and_then(|object| object.read(input, &self.resource).ok()).or_else(bare).map(Box::new);
+                let read = last.and_then(|object| object.read(input, &self.resource).ok()).map(|(object, _)| object);
+                let last = read.or_else(bare).map(Box::new);
                 Change::Removed { input, namespace: namespace.map(String::from), name: name.into(), last }
             }
             Watched::Diagnoses => Change::DiagnosisGone(name.into()),

@@ -12,6 +12,7 @@ pub fn sentences(judged: &Judged) -> Vec<String> {
     let mut sentences = vec![answer(judged)];
     sentences.extend(judged.about.iter().filter_map(causes));
     sentences.extend(judged.unplaced.as_ref().filter(|_| judged.about.is_empty()).map(|pods| unplaced(pods, judged)));
+    sentences.extend(unread_objects(judged));
     sentences.extend(missing(judged));
     sentences.extend(judged.otherwise.as_ref().map(otherwise));
     sentences
@@ -37,6 +38,7 @@ fn answer(judged: &Judged) -> String {
         judged.about.iter().map(|about| format!("{} {}", about.kind, about.name)).collect::<Vec<_>>().join(" and ")
     };
     let stuck = match judged.stuck {
+        0 if !judged.unread.is_empty() => "nothing that could be read is stuck".to_owned(),
         0 => "nothing is stuck".to_owned(),
         1 => "1 is stuck".to_owned(),
         stuck => format!("{stuck} are stuck"),
@@ -95,6 +97,14 @@ fn unplaced(waiting: &UnplacedPods, judged: &Judged) -> String {
     format!(
         "No verdict explains {pods} that Karpenter makes no machine for; Pod {namespace}/{name} waits longest, for {waits}: {message}. What it asks for may not be had: kubectl describe pod -n {namespace} {name}"
     )
+}
+
+/// `Not judged, as it could not be read: dump.yaml:7: document 1: …; and 3 more.`
+fn unread_objects(judged: &Judged) -> Option<String> {
+    let (shown, more) = (judged.unread.iter().take(NAMED).cloned().collect::<Vec<_>>(), judged.unread.len());
+    let more = more.saturating_sub(NAMED);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    (!shown.is_empty()).then(|| format!("Not judged, as it could not be read: {}{more}.", shown.join("; ")))
 }
 
 fn missing(judged: &Judged) -> Option<String> {

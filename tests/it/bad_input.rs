@@ -207,7 +207,9 @@ fn a_json_list_with_one_bad_item() {
             "{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {{\"name\": 7}}}},\n{STUCK_JSON}]}}"
         ),
     );
-    answer.complains(&["dump.json:2: document 1, item 1", "Node", "expected a string"]).judges_the_rest();
+    answer
+        .complains(&["dump.json:2: document 1, item 1", "Node 7: metadata.name is a number, and must be text"])
+        .judges_the_rest();
 }
 
 #[test]
@@ -236,7 +238,12 @@ fn a_yaml_list_with_one_broken_item() {
     Dump::judge(&text).complains(&["dump.yaml:", "document 1, item 1", "this is no YAML"]).judges_the_rest();
     // The same with a value of the wrong type.
     let text = text.replace("name: [unclosed", "name: {}");
-    Dump::judge(&text).complains(&["dump.yaml:4: document 1, item 1", "this Node cannot be read"]).judges_the_rest();
+    Dump::judge(&text)
+        .complains(&[
+            "dump.yaml:7: document 1, item 1",
+            "this Node cannot be read: metadata.name is a map, and must be text",
+        ])
+        .judges_the_rest();
 }
 
 #[test]
@@ -482,4 +489,35 @@ fn what_a_shell_substitutes_for_a_command_is_read() {
     let script = "exec \"$0\" diagnose --now \"$1\" -f <(cat \"$2\")";
     let output = command.args(["-c", script, env!("CARGO_BIN_EXE_nodewhy"), NOW]).arg(good).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("general-7xk2p"), "{output:?}");
+}
+
+/// An all-clear says what it lacks, and --fail-on counts it.
+#[test]
+fn one_odd_field_hides_no_object_and_is_no_all_clear() {
+    let class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: web}\nspec:\n  role: r\n  metadataOptions:\n    httpPutResponseHopLimit: two\n";
+    let answer = Dump::judge(class);
+    answer.complains(&[
+        "dump.yaml:7: document 1: EC2NodeClass web: spec.metadataOptions.httpPutResponseHopLimit is text, and must be a whole number",
+    ]);
+    assert!(answer.out.contains("nothing that could be read is stuck"), "{}", answer.out);
+    assert!(answer.out.contains("Not judged, as it could not be read: "), "{}", answer.out);
+    assert!(!answer.out.contains("nothing is stuck"), "{}", answer.out);
+    // A quantity is a number or text.
+    let volume = class.replace(
+        "  metadataOptions:\n    httpPutResponseHopLimit: two\n",
+        "  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 80}}]\n",
+    );
+    let answer = Dump::judge(volume);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(answer.out.contains("nothing is stuck"), "{}", answer.out);
+}
+
+#[test]
+fn messages_are_about_the_file_and_not_about_a_parser() {
+    let twice = STUCK.replace("status:\n  providerID", "metadata: {name: general-7xk2p}\nstatus:\n  providerID");
+    Dump::judge(&twice).complains(&["dump.yaml:5: document 1: NodeClaim general-7xk2p: metadata is written twice"]);
+    let cut = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\n...\nspec: {}\n";
+    let answer = Dump::judge(format!("{cut}---\n{STUCK}"));
+    answer.complains(&["dump.yaml:5: document 1", "a line `...` above it ends the document"]).judges_the_rest();
+    assert!(!answer.err.contains("from_str"), "{}", answer.err);
 }

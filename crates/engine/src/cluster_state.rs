@@ -154,6 +154,8 @@ pub struct ClusterState {
     kube_proxy_server: Option<String>,
     windows_ipam: Option<String>,
     api_server: ApiServerFacts,
+    /// What could not be read, a sentence each.
+    unread: Vec<String>,
     karpenter: BTreeMap<Key, Karpenter>,
     custom_resources: BTreeMap<String, CustomResourceDefinition>,
     services: BTreeMap<Key, ClusterService>,
@@ -198,6 +200,20 @@ impl ClusterState {
     /// What was seen of the API server itself.
     pub const fn api_server(&self) -> &ApiServerFacts {
         &self.api_server
+    }
+
+    /// Objects and fields that could not be read, a sentence each: what they hold is not judged.
+    pub fn unread(&self) -> &[String] {
+        &self.unread
+    }
+
+    /// Takes what could not be read.
+    pub fn could_not_read(&mut self, what: String) {
+        /// Nobody reads more of them.
+        const MOST: usize = 100;
+        if self.unread.len() < MOST {
+            self.unread.push(what);
+        }
     }
 
     /// Why an input is missing; `None` where it was read.

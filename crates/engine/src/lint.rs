@@ -4,15 +4,20 @@
 //! exist yet, one for each node class, NodePool and image ([`machine`]), and what they blame on an object of the files
 //! is a finding. What the readers of user data and of aws-auth find wrong in a text is one as well.
 
+mod aws_auth;
 mod cluster_dns;
 mod contradictions;
 mod flaw;
+mod former;
 mod ignore;
+mod kinds;
 mod machine;
+mod max_pods;
+mod odd_fields;
 pub mod page;
-mod place;
+pub mod place;
 mod requirements;
-mod template;
+pub mod template;
 mod version;
 mod volumes;
 
@@ -22,6 +27,7 @@ use crate::case::stage::Thresholds;
 use crate::cluster_state::{ClassFacts, ClusterState, Subject};
 use crate::diagnose;
 use crate::objects::input::{Input, Object};
+use crate::objects::odd::OddField;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{Ami, AwsObservation, NodeClass, NodePool};
 use crate::rules;
@@ -74,10 +80,21 @@ pub struct Report {
     pub looked_at: usize,
 }
 
+impl Report {
+    /// Whether there is nothing to say of what was given.
+    pub fn is_empty(&self) -> bool {
+        self.looked_at == 0 && self.templates.is_empty() && self.notes.is_empty()
+    }
+}
+
 /// The files' objects, each with its place.
 #[derive(Debug, Default)]
 pub struct Files {
     objects: Vec<(Object, Piece)>,
+    /// The fields of the object at this place among them that do not have their type.
+    odd: BTreeMap<usize, Vec<OddField>>,
+    /// Objects of versions that Karpenter no longer has, by apiVersion: their files.
+    former: BTreeMap<String, Vec<String>>,
     user_data: Vec<(String, String)>,
     templates: Vec<String>,
     kubernetes: Option<u32>,
@@ -112,10 +129,25 @@ impl Sink for Files {
         {
             map.metadata.namespace.get_or_insert_with(|| "kube-system".into());
         }
-        // Events tell of machines that were; whether others joined tells of the files.
-        if object.input() != Input::Events {
+        if let Some(version) = former::version(&object) {
+            self.former.entry(version).or_default().push(text.file.to_owned());
+        }
+        // Events tell of machines that were; whether others joined tells of the files. What shows places in the text of
+        // a kind of before Karpenter 0.32 would have to know its fields.
+        if object.input() != Input::Events && object.former_kind().is_none() {
             self.objects.push((object, text.into()));
         }
+    }
+
+    fn odd_fields(&mut self, object: &Object, odd: &[OddField], _: ObjectText<'_>) -> bool {
+        if object.former_kind().is_none() {
+            self.odd.insert(self.objects.len(), odd.to_vec());
+        }
+        true
+    }
+
+    fn may_hold_objects(&self, text: &str) -> bool {
+        template::names_a_kind(text)
     }
 
     fn wants_file(&self, file: &str, begins: &str) -> bool {
@@ -124,17 +156,13 @@ impl Sink for Files {
 
     fn file(&mut self, file: &str, text: &str) {
         if !is_user_data(file, text) {
-            self.templates.push(template::told(file));
+            self.templates.push(template::told(file, text));
             return;
         }
         self.user_data.push((file.to_owned(), text.to_owned()));
     }
 
     fn expects_only_objects(&self) -> bool {
-        false
-    }
-
-    fn takes_former_kinds(&self) -> bool {
         false
     }
 }
@@ -191,12 +219,13 @@ const USER_DATA: &str = "UserData";
 /// Lints what was read. `family` is that of files that are themselves user data.
 pub fn lint(files: Files, family: Option<Family>) -> Report {
     let mut report = Report { looked_at: files.user_data.len(), templates: files.templates, ..Report::default() };
+    report.notes.extend(files.former.iter().map(|(version, files)| former::told(version, files)));
     let mut ignores = ignore::Ignores::default();
     for (file, text) in &files.user_data {
         ignores.read(file, text, 1, &Blame::object("", USER_DATA, file));
         user_data_file(file, text, family, &mut report);
     }
-    for mut cluster in clusters(files.objects) {
+    for mut cluster in clusters(files.objects, files.odd, &mut report.notes) {
         for answer in &files.aws {
             cluster.state.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
         }
@@ -227,7 +256,12 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
         family
     });
     let blame = Blame::object("", USER_DATA, file);
-    for mistake in of_user_data(&userdata::read(text, family), text, &blame, &mut report.notes) {
+    let data = userdata::read(text, family);
+    if data.defects.iter().any(|defect| defect.kind == DefectKind::Template) {
+        report.templates.push(template::told(file, text));
+        return;
+    }
+    for mistake in of_user_data(&data, text, &blame, &mut report.notes) {
         let (line, column) = mistake.within().unwrap_or((1, 1));
         let place = Place { line: line as usize, column: column as usize, exact: true };
         report.findings.push(mistake.at(file, place));
@@ -238,7 +272,11 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
 ///
 /// All of them, but where an object of one name is there twice: then those of one folder, or of one file, are a
 /// cluster's.
-fn clusters(objects: Vec<(Object, Piece)>) -> Vec<Cluster> {
+fn clusters(
+    objects: Vec<(Object, Piece)>,
+    mut odd: BTreeMap<usize, Vec<OddField>>,
+    notes: &mut Vec<String>,
+) -> Vec<Cluster> {
     let folder = |file: &str| Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
     let ways: [&dyn Fn(&str) -> PathBuf; 2] = [&|_| PathBuf::new(), &folder];
     let repeats = |way: &dyn Fn(&str) -> PathBuf| {
@@ -247,10 +285,19 @@ fn clusters(objects: Vec<(Object, Piece)>) -> Vec<Cluster> {
     };
     let way = ways.into_iter().find(|way| !repeats(way)).unwrap_or(&|file| PathBuf::from(file));
     let mut clusters: BTreeMap<PathBuf, Cluster> = BTreeMap::new();
-    for (object, piece) in objects {
+    for (at, (object, piece)) in objects.into_iter().enumerate() {
         let cluster = clusters.entry(way(&piece.file)).or_default();
+        let odd = odd.remove(&at);
+        if let Object::AwsAuth(map) = &object
+            && map.metadata.name == "aws-auth"
+        {
+            cluster.unread_auth = aws_auth::unread(map, &|field| piece.has(field));
+        }
         if let Some(key) = key(&object) {
+            odd.into_iter().for_each(|odd| drop(cluster.odd.insert(key.clone(), odd)));
             cluster.pieces.insert(key, piece);
+        } else {
+            notes.extend(odd.iter().flatten().map(|field| odd_fields::note(&object, &piece, field)));
         }
         cluster.state.apply(object, DateTime::UNIX_EPOCH);
     }
@@ -261,6 +308,10 @@ fn clusters(objects: Vec<(Object, Piece)>) -> Vec<Cluster> {
 struct Cluster {
     state: ClusterState,
     pieces: BTreeMap<Key, Piece>,
+    /// The fields that do not have their type.
+    odd: BTreeMap<Key, Vec<OddField>>,
+    /// What is wrong with aws-auth where nobody reads it.
+    unread_auth: Vec<Mistake>,
     /// The minor version that the user named.
     kubernetes: Option<u32>,
 }
@@ -276,13 +327,28 @@ impl Cluster {
             mistakes.extend(self.of_class(&class, now, &mut report.notes));
         }
         mistakes.extend(self.state.pools().flat_map(|pool| self.of_pool(pool)));
+        mistakes.append(&mut self.unread_auth);
+        mistakes.extend(self.of_kinds());
         let own: Vec<Mistake> =
             self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
         mistakes.extend(own);
         for mistake in mistakes {
             let Blame { kind, name, field, .. } = &mistake.blame;
-            if let Some(piece) = self.pieces.get(&(kind.clone(), name.clone())) {
+            let key = (kind.clone(), name.clone());
+            // What a field says that was not read is not known, also not that it says nothing.
+            let is_unread =
+                |field: &str| self.odd.get(&key).into_iter().flatten().any(|odd| !odd.is_read && odd.touches(field));
+            if let Some(piece) = self.pieces.get(&key)
+                && !field.as_deref().is_some_and(is_unread)
+            {
                 let place = piece.place(field.as_deref(), mistake.within());
+                report.findings.push(mistake.at(&piece.file, place));
+            }
+        }
+        for (key, odd) in &self.odd {
+            let Some(piece) = self.pieces.get(key) else { continue };
+            let blame = Blame::object("", &key.0, &key.1);
+            for (mistake, place) in odd_fields::flaws(&blame, piece, odd, &mut report.notes) {
                 report.findings.push(mistake.at(&piece.file, place));
             }
         }
@@ -318,7 +384,8 @@ impl Cluster {
             );
         }
         let mut mistakes = self.of_images(class);
-        mistakes.extend(volumes::flaws(&class.class).into_iter().chain(cluster_dns::flaw(&class.class)).map(|flaw| {
+        let own = [cluster_dns::flaw(&class.class), max_pods::flaw(&class.class)];
+        mistakes.extend(volumes::flaws(&class.class).into_iter().chain(own.into_iter().flatten()).map(|flaw| {
             Mistake {
                 level: if flaw.fatal { Level::Error } else { Level::Warning },
                 cause: flaw.cause.to_owned(),
@@ -387,6 +454,9 @@ impl Cluster {
     /// What is wrong with a NodePool whatever machine it asks for.
     fn of_pool(&self, pool: &NodePool) -> Vec<Mistake> {
         let reference = &pool.spec.template.spec.node_class_ref;
+        if let Some(flaw) = kinds::foreign_kind(pool) {
+            return vec![of_flaw(flaw, Blame::object("karpenter.sh/v1", "NodePool", pool.name()))];
+        }
         if reference.kind != "EC2NodeClass" {
             return Vec::new();
         }
@@ -445,8 +515,27 @@ impl Cluster {
         mistakes
     }
 
+    /// Groups that do not have the kind, and fields that v1 does not have.
+    fn of_kinds(&self) -> Vec<Mistake> {
+        let pools = self.state.pools().flat_map(|pool| {
+            let has = |field: &str| {
+                self.pieces.get(&("NodePool".to_owned(), pool.name().to_owned())).is_some_and(|piece| piece.has(field))
+            };
+            let flaws = kinds::group("NodePool", pool.name(), &pool.api_version).into_iter();
+            let flaws = flaws.chain(kinds::fields(pool, &has)).collect::<Vec<_>>();
+            flaws.into_iter().map(move |flaw| of_flaw(flaw, Blame::object(&pool.api_version, "NodePool", pool.name())))
+        });
+        let classes = self.state.classes().map(|facts| &facts.class).filter(|class| class.is_ec2());
+        let classes = classes.filter_map(|class| {
+            let flaw = kinds::group("EC2NodeClass", class.name(), &class.api_version)?;
+            Some(of_flaw(flaw, Blame::object(&class.api_version, "EC2NodeClass", class.name())))
+        });
+        pools.chain(classes).collect()
+    }
+
     fn of_aws_auth(&self) -> Vec<Mistake> {
         let Some(auth) = self.state.aws_auth() else { return Vec::new() };
+        let by_entry = aws_auth::entries(auth);
         let of_roles = auth.read.defects.iter().filter(|defect| defect.key == readers::aws_auth::DataKey::MapRoles);
         of_roles
             .take(MOST)
@@ -461,7 +550,19 @@ impl Cluster {
                     .at(&auth.map_roles, defect.span),
                 grave: false,
             })
+            .chain(by_entry)
             .collect()
+    }
+}
+
+fn of_flaw(flaw: flaw::Flaw, blame: Blame) -> Mistake {
+    Mistake {
+        level: if flaw.fatal { Level::Error } else { Level::Warning },
+        cause: flaw.cause.to_owned(),
+        message: flaw.message,
+        fix: Some(flaw.fix),
+        blame: blame.field(flaw.field),
+        grave: false,
     }
 }
 

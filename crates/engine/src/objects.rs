@@ -1,8 +1,8 @@
 //! Narrow views of other people's kinds: only what a rule reads, everything optional.
 //!
 //! A view never insists on a field: objects come from clusters of many versions, from dumps cut by hand, from
-//! half-written tests. What is missing is empty; what has the wrong type makes that one object unreadable, and the
-//! reader says which and why.
+//! half-written tests. What is missing is empty. What has the wrong type is left out and named, and the rest of the
+//! object is read (`odd.rs`).
 //!
 //! Nothing else says which fields nodewhy reads. Each view is written as it is read, so what `nodewhy collect` prints
 //! of an object is its view, and reading that gives an equal one. Messages are masked where they are read, other free
@@ -32,6 +32,7 @@ mod node_claim;
 mod node_class;
 mod node_overlay;
 mod node_pool;
+pub mod odd;
 mod pairs;
 pub(crate) mod quantity;
 mod quote;

@@ -6,6 +6,7 @@ use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
 use super::{Piece, Reader, read, without_place};
 use engine::objects::input::TypeMeta;
+use engine::objects::odd::{self, OddField};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -56,7 +57,10 @@ impl Notation for Json {
                 .map_or_else(|error| Piece::Bad(lines_before(&error), no_json(&error)), Piece::List);
         }
         let type_ = if own.kind.is_empty() { type_of_items } else { &own };
-        read(type_, |reading| reading.read(&mut serde_json::Deserializer::from_str(item)).map_err(|e| e.to_string()))
+        read(type_, |reading| match reading.read(&mut serde_json::Deserializer::from_str(item)) {
+            Ok(object) => Ok((object, Vec::new())),
+            Err(_) => odd::read(reading, &serde_json::from_str(item).map_err(|_| Vec::<OddField>::new())?),
+        })
     }
 }
 
@@ -156,7 +160,7 @@ impl Reader<'_> {
                     return text.pass(bytes);
                 }
                 (_, Stop::Broken(lines, message)) => {
-                    self.complain(text.line() + lines, message);
+                    self.unreadable(rest, text.line() + lines, message);
                     return text.pass_broken(lines);
                 }
             }

@@ -2,8 +2,11 @@
 
 use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
-use super::{Piece, Reader, read_value, without_place};
+use super::{Piece, Reader, read_value, repeated, without_place};
 use engine::objects::input::TypeMeta;
+use engine::objects::odd::OddField;
+use serde_saphyr::UserMessageFormatter;
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 pub(super) struct Yaml;
 
@@ -116,7 +119,7 @@ fn end_of_document(text: &str, whole: bool) -> Option<usize> {
 
 /// A dump may be large and deep; anchors that blow up may not. What a text says once is no longer than the text, so all
 /// that its aliases repeat may be as long again, and a little more where it is short.
-fn options(text: &str) -> serde_saphyr::Options {
+fn options(text: &str, policy: DuplicateKeyPolicy) -> serde_saphyr::Options {
     const LITTLE: usize = 1 << 20;
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -130,19 +133,43 @@ fn options(text: &str) -> serde_saphyr::Options {
             max_anchors: 10_000,
         },
         with_snippet: false,
+        duplicate_keys: policy,
         // A hash such as 73e537175, written without quotes, is no reason to lose the object.
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
     }
 }
 
 fn read(text: &str, type_of_items: &TypeMeta) -> Piece {
-    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options(text)) {
+    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options(text, DuplicateKeyPolicy::Error)) {
         Ok(value) => read_value(value, type_of_items),
-        Err(error) => {
+        Err(error) => read_twice(text, type_of_items).unwrap_or_else(|| {
             let lines = error.location().map_or(0, |l| usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
-            Piece::Bad(lines, format!("this is no YAML: {}", without_place(&error.to_string())))
-        }
+            Piece::Bad(lines, no_yaml(text, lines, &error))
+        }),
     }
+}
+
+/// Reads text in which a map has a key twice, as kubectl does: the last one counts.
+fn read_twice(text: &str, type_of_items: &TypeMeta) -> Option<Piece> {
+    let options = options(text, DuplicateKeyPolicy::LastWins);
+    let value = serde_saphyr::from_str_with_options::<serde_json::Value>(text, options).ok()?;
+    let repeated = repeated::keys(text);
+    Some(match read_value(value, type_of_items) {
+        Piece::Object(object, mut odd) => {
+            odd.extend(repeated.into_iter().map(|(path, line)| OddField::twice(path, line)));
+            Piece::Object(object, odd)
+        }
+        piece => piece,
+    })
+}
+
+/// Why text is no YAML, in words that are not about the parser's own interface.
+fn no_yaml(text: &str, lines: usize, error: &serde_saphyr::Error) -> String {
+    if text.lines().take(lines).any(|line| line.trim_end() == "...") && error.to_string().contains("from_str_multiple")
+    {
+        return "this belongs to no document: a line `...` above it ends the document".to_owned();
+    }
+    format!("this is no YAML: {}", without_place(&error.render_with_formatter(&UserMessageFormatter)))
 }
 
 impl Reader<'_> {

@@ -25,8 +25,8 @@ impl Access {
             async move {
                 let answer = review(&client, &identity).await.and_then(|(raw, resource)| {
                     raw.read(Input::AccessReviews, &resource)
-                        .map(Box::new)
-                        .map_err(|error| ReadFailure::Unanswered(failure::said(&error.to_string())))
+                        .map(|(review, _)| Box::new(review))
+                        .map_err(|error| ReadFailure::Unanswered(failure::said(&error)))
                 });
                 Change::Access { identity, answer }
             }

@@ -51,7 +51,8 @@ async fn list(client: &Client, node: &str) -> Result<Vec<Object>, ReadFailure> {
         let mut params = ListParams::default().fields(&fields).limit(PAGE);
         loop {
             let page = api.list(&params).await.map_err(|error| failure::of(&error))?;
-            objects.extend(page.items.into_iter().filter_map(|pod| pod.read(Input::Pods, &resource).ok()));
+            let read = page.items.into_iter().filter_map(|pod| pod.read(Input::Pods, &resource).ok());
+            objects.extend(read.map(|(pod, _)| pod));
             match page.metadata.continue_.filter(|token| !token.is_empty() && objects.len() < most) {
                 Some(token) => params.continue_token = Some(token),
                 None => break,

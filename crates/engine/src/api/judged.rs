@@ -34,6 +34,9 @@ pub struct Judged {
     /// What could not be read and would have been looked at, by the names that users know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
+    /// Objects and fields that could not be read, a sentence each: what they hold is not judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
     /// The other time that a dump may have been made at, where that gives another answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Otherwise>,

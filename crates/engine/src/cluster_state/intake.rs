@@ -34,6 +34,10 @@ impl Sink for ClusterState {
         self.apply(object, BEFORE_EVERYTHING);
     }
 
+    fn unread(&mut self, what: &str) {
+        self.could_not_read(what.to_owned());
+    }
+
     fn was_read(&mut self, input: Input) {
         self.mark(input, Availability::Read);
     }

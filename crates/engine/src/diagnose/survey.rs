@@ -73,6 +73,7 @@ impl Survey {
             waiting,
             unplaced: unplaced(cluster, &diagnoses, now, thresholds),
             missing: wanted.into_iter().filter(missing).map(|input| input.name().to_owned()).collect(),
+            unread: cluster.unread().to_vec(),
             otherwise: None,
         };
         Self { diagnoses, judged }

@@ -47,10 +47,8 @@ impl Piece {
     /// The place of a field, such as `spec.userData`, and of a line and column in its text. A field that is not written
     /// stands where the nearest one around it does.
     pub fn place(&self, field: Option<&str>, within: Option<(u32, u32)>) -> Place {
-        let mut path: Vec<String> = self.items.iter().flat_map(|item| ["items".to_owned(), item.to_string()]).collect();
-        let object = path.len();
-        path.extend(field.into_iter().flat_map(|field| field.split('.')).map(str::to_owned));
-        let spot = find(&self.text, &path, object);
+        let path: Vec<String> = field.into_iter().flat_map(|field| field.split('.')).map(str::to_owned).collect();
+        let spot = self.find(&path);
         let Some((line, column)) = within else { return self.in_file(spot.name.unwrap_or(spot.nearest), true) };
         match spot.scalar {
             Some(Scalar { at, style: ScalarStyle::Literal, value }) => {
@@ -62,6 +60,24 @@ impl Piece {
             Some(Scalar { at, .. }) => self.in_file(at, false),
             None => self.in_file(spot.name.unwrap_or(spot.nearest), false),
         }
+    }
+
+    /// The place of the field that this path leads to.
+    pub fn place_of(&self, path: &[String]) -> Place {
+        let spot = self.find(path);
+        self.in_file(spot.name.unwrap_or(spot.nearest), true)
+    }
+
+    /// Whether the field is written.
+    pub fn has(&self, field: &str) -> bool {
+        let path: Vec<String> = field.split('.').map(str::to_owned).collect();
+        self.find(&path).name.is_some()
+    }
+
+    fn find(&self, path: &[String]) -> Spot {
+        let items: Vec<String> = self.items.iter().flat_map(|item| ["items".to_owned(), item.to_string()]).collect();
+        let object = items.len();
+        find(&self.text, &[&items, path].concat(), object)
     }
 
     fn in_file(&self, at: Marker, exact: bool) -> Place {

@@ -93,7 +93,15 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
                 fatal: true,
             });
         }
-        if !has_expansion(operator) && !OPERATORS.contains(&operator) {
+        if operator.is_empty() {
+            flaws.push(Flaw {
+                cause: "UnknownOperator",
+                message: format!("NodePool {pool} has a requirement of {key} without an operator."),
+                fix: "Write operator: In, or what it is meant to be.".into(),
+                field: field("operator"),
+                fatal: true,
+            });
+        } else if !has_expansion(operator) && !OPERATORS.contains(&operator) {
             flaws.push(Flaw {
                 cause: "UnknownOperator",
                 message: format!(

@@ -1,13 +1,33 @@
 //! Volumes of a node class that EC2 refuses, or that are not the ones meant.
 
 use super::flaw::Flaw;
-use crate::objects::NodeClass;
+use crate::objects::{BlockDevice, NodeClass};
 use crate::rules::shared::volume_refusal::volume_refusal;
 
 /// What is wrong with the volumes of an EC2NodeClass.
 pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
     let volumes = class.spec.block_device_mappings.iter().enumerate();
-    let refused = volumes.filter_map(|(at, volume)| {
+    let in_bytes = volumes.clone().filter_map(|(at, volume)| {
+        let size = volume.ebs.as_ref()?.volume_size.as_deref()?;
+        let holds_pods = class.data_volume().is_some_and(|own| std::ptr::eq(own, volume));
+        // karpenter-provider-aws v1.14.1 pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml: a string with a unit
+        let outcome = if holds_pods {
+            "Where the API server accepts that, Karpenter finds no instance type with room for a pod"
+        } else {
+            "Where the API server accepts that, EC2 makes it a volume of 1 GiB"
+        };
+        is_in_bytes(volume).then(|| Flaw {
+            cause: "VolumeInBytes",
+            message: format!(
+                "EC2NodeClass {} has a volumeSize of {size} without a unit, which is {size} bytes. {outcome}.",
+                class.name(),
+            ),
+            fix: format!("Write volumeSize: {size}Gi."),
+            field: format!("spec.blockDeviceMappings.{at}.ebs.volumeSize"),
+            fatal: holds_pods,
+        })
+    });
+    let refused = volumes.filter(|(_, volume)| !is_in_bytes(volume)).filter_map(|(at, volume)| {
         let refusal = volume_refusal(class, volume)?;
         let device = volume.device_name.as_deref().unwrap_or("a volume");
         Some(Flaw {
@@ -34,5 +54,11 @@ pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
         field: format!("spec.blockDeviceMappings.{at}.deviceName"),
         fatal: false,
     });
-    refused.chain(misnamed).collect()
+    in_bytes.chain(refused).chain(misnamed).collect()
+}
+
+/// Whether its size is a number without a unit.
+fn is_in_bytes(volume: &BlockDevice) -> bool {
+    let size = volume.ebs.as_ref().and_then(|ebs| ebs.volume_size.as_deref()).unwrap_or_default();
+    !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit())
 }

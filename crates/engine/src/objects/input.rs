@@ -403,7 +403,8 @@ impl TypeMeta {
             }
             ("karpenter.k8s.aws", "AWSNodeTemplate") => Reading::Former(Former::NodeTemplate),
             ("karpenter.sh", "NodeClaim") => Reading::As(Input::NodeClaims),
-            ("karpenter.sh", "NodePool") => Reading::As(Input::NodePools),
+            // There is none in the other group of Karpenter's, where people look for it: lint says so.
+            ("karpenter.sh" | "karpenter.k8s.aws", "NodePool") => Reading::As(Input::NodePools),
             ("karpenter.sh", "NodeOverlay") => Reading::As(Input::NodeOverlays),
             // Each provider has a class of its own, in a group of its own; so has EKS Auto Mode, which runs Karpenter out
             // of sight.

@@ -4,7 +4,7 @@ use super::{Condition, Meta, Pairs, Requirement, conditions, masked_by_line, mas
 use crate::objects::intern::Interned;
 use readers::userdata::Family;
 use readers::userdata::image_name;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -105,6 +105,8 @@ pub struct BlockDevice {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ebs {
+    /// A quantity, which may be written as a number.
+    #[serde(deserialize_with = "quantity")]
     pub volume_size: Option<String>,
     pub volume_type: Option<String>,
     pub iops: Option<i64>,
@@ -375,6 +377,21 @@ impl NodeClass {
     }
 }
 
+/// A quantity as text, however it is written.
+// karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go BlockDevice: a resource.Quantity, which Go reads from both
+fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Quantity {
+        Text(String),
+        Number(serde_json::Number),
+    }
+    Ok(Option::deserialize(deserializer)?.map(|quantity| match quantity {
+        Quantity::Text(text) => text,
+        Quantity::Number(number) => number.to_string(),
+    }))
+}
+
 const LINUX_ROOT: &str = "/dev/xvda";
 const BOTTLEROCKET_DATA: &str = "/dev/xvdb";
 /// Also that of Ubuntu's images.
@@ -402,13 +419,15 @@ impl BlockDevice {
     /// Source: karpenter-provider-aws v1.14.1 pkg/providers/launchtemplate/launchtemplate.go `volumeSize`.
     pub fn gib(&self) -> Option<u64> {
         let size = self.ebs.as_ref()?.volume_size.as_deref()?;
-        let digits = size.find(|c: char| !c.is_ascii_digit())?;
+        let digits = size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len());
         let (number, unit) = (size.get(..digits)?.parse::<u64>().ok()?, size.get(digits..)?);
         let bytes: u64 = match unit {
             "Gi" => 1 << 30,
             "Ti" => 1 << 40,
             "G" => 1_000_000_000,
             "T" => 1_000_000_000_000,
+            // A number alone is one of bytes.
+            "" => 1,
             _ => return None,
         };
         Some(number.checked_mul(bytes)?.div_ceil(1 << 30))

@@ -2,6 +2,7 @@
 
 use super::ApiServerFacts;
 use super::input::{Input, Object};
+use super::odd::OddField;
 
 /// The place of an object in a file.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +23,19 @@ pub trait Sink {
     /// Takes an object.
     fn object(&mut self, object: Object, text: ObjectText<'_>);
 
+    /// Takes the fields of the next object whose type is not the expected one. False asks the reader to complain of them.
+    fn odd_fields(&mut self, _object: &Object, _odd: &[OddField], _text: ObjectText<'_>) -> bool {
+        false
+    }
+
+    /// Takes one sentence about something that nodewhy could not read. Every later answer may lack it.
+    fn unread(&mut self, _what: &str) {}
+
+    /// Whether unreadable text deserves a complaint. If not, a note is enough.
+    fn may_hold_objects(&self, _text: &str) -> bool {
+        true
+    }
+
     /// Called when all requested objects of this kind have been passed on, even if there are none.
     fn was_read(&mut self, _input: Input) {}
 
@@ -38,12 +52,6 @@ pub trait Sink {
 
     /// Whether a document that is no Kubernetes object is worth a complaint.
     fn expects_only_objects(&self) -> bool {
-        true
-    }
-
-    /// Whether it accepts kinds from before Karpenter 0.32. A receiver that shows places in their text has to know
-    /// their fields.
-    fn takes_former_kinds(&self) -> bool {
         true
     }
 }

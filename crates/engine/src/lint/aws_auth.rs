@@ -1,0 +1,99 @@
+//! The ConfigMap aws-auth by itself: entries that say they are for nodes and make none, and maps that nobody reads.
+
+use super::{Level, Mistake};
+use crate::api::Blame;
+use crate::cluster_state::AwsAuthFacts;
+use crate::objects::ConfigMap;
+use readers::aws_auth::{NODES_GROUP, NodeFlaw, RoleMapping, UsernameFlaw};
+use readers::source_text::Span;
+
+/// Entries of `mapRoles` for nodes that make no node of any caller.
+pub fn entries(auth: &AwsAuthFacts) -> Vec<Mistake> {
+    auth.read.roles.iter().filter_map(|entry| mistake(auth, entry, &entry.node_flaw()?)).collect()
+}
+
+fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<Mistake> {
+    let unless = "An access entry for the role would make up for it.";
+    let (cause, span, message, fix): (_, Span, _, _) = match flaw {
+        NodeFlaw::Arn(miss) => (
+            "AwsAuthArnNeverMatches",
+            entry.arn_span,
+            format!("The ARN {} in ConfigMap aws-auth {}, so it matches nobody. {unless}", entry.role_arn, miss.why()?),
+            "Write arn:aws:iam::ACCOUNT:role/NAME, without a path, also if the role has one.",
+        ),
+        NodeFlaw::Username(flaw) => (
+            "AwsAuthEntryIncomplete",
+            entry.username_span.unwrap_or(entry.span),
+            match flaw {
+                UsernameFlaw::UnknownTemplate(template) => format!(
+                    "An entry of ConfigMap aws-auth has {template} in its username, which is no template of the authenticator, so kubelets cannot register Nodes. {unless}"
+                ),
+                _ => format!(
+                    "An entry of ConfigMap aws-auth has the group {NODES_GROUP} but no username that begins with system:node:, so kubelets cannot register Nodes. {unless}"
+                ),
+            },
+            "Write username: system:node:{{EC2PrivateDNSName}}.",
+        ),
+        NodeFlaw::Groups => (
+            "AwsAuthEntryIncomplete",
+            entry.groups_span.unwrap_or(entry.span),
+            format!(
+                "An entry of ConfigMap aws-auth has a node's username but lacks the group {NODES_GROUP}, so kubelets cannot register Nodes. {unless}"
+            ),
+            "Give the entry the groups system:bootstrappers and system:nodes.",
+        ),
+    };
+    Some(Mistake {
+        level: Level::Warning,
+        cause: cause.to_owned(),
+        message,
+        fix: Some(fix.to_owned()),
+        blame: Blame::object("v1", "ConfigMap", "aws-auth")
+            .namespace("kube-system")
+            .field("data.mapRoles")
+            .at(&auth.map_roles, span),
+        grave: false,
+    })
+}
+
+/// The keys of `data`, which are exact, and what people write in their place.
+// aws-iam-authenticator 81b1dab pkg/mapper/configmap/configmap.go ParseMap
+const KEYS: [(&str, [&str; 6]); 3] = [
+    ("mapRoles", ["maproles", "MapRoles", "map_roles", "map-roles", "mapRole", "maprole"]),
+    ("mapUsers", ["mapusers", "MapUsers", "map_users", "map-users", "mapUser", "mapuser"]),
+    ("mapAccounts", ["mapaccounts", "MapAccounts", "map_accounts", "map-accounts", "mapAccount", "mapaccount"]),
+];
+
+/// A ConfigMap aws-auth of another namespace, and keys that differ in case or by a slip: nobody reads them.
+pub fn unread(map: &ConfigMap, has: &dyn Fn(&str) -> bool) -> Vec<Mistake> {
+    let blame = |field: String| Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field(field);
+    let mistake = |message: String, fix: String, field: String| Mistake {
+        level: Level::Warning,
+        cause: "AwsAuthReadByNobody".to_owned(),
+        message,
+        fix: Some(fix),
+        blame: blame(field),
+        grave: false,
+    };
+    let namespace = map.metadata.namespace.as_deref().filter(|namespace| *namespace != "kube-system");
+    let elsewhere = namespace.filter(|namespace| !readers::userdata::has_expansion(namespace)).map(|namespace| {
+        mistake(
+            format!(
+                "ConfigMap aws-auth is in the namespace {namespace}, and the authenticator reads only kube-system."
+            ),
+            "Write namespace: kube-system.".to_owned(),
+            "metadata.namespace".to_owned(),
+        )
+    });
+    let misspelt = KEYS.into_iter().flat_map(|(meant, slips)| slips.into_iter().map(move |slip| (meant, slip)));
+    let misspelt = misspelt.filter(|(_, slip)| has(&format!("data.{slip}"))).map(|(meant, slip)| {
+        mistake(
+            format!(
+                "ConfigMap aws-auth has the key {slip}, which the authenticator does not read: the key is {meant}."
+            ),
+            format!("Write {meant}."),
+            format!("data.{slip}"),
+        )
+    });
+    elsewhere.into_iter().chain(misspelt).collect()
+}
