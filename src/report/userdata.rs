@@ -210,7 +210,7 @@ impl Page<'_> {
         let name = match value.kind {
             Kind::Flag => format!("--{}", value.name),
             Kind::Cluster => format!("cluster {}", value.name),
-            Kind::Config | Kind::Setting => value.name.clone(),
+            Kind::Config | Kind::Setting | Kind::NodeConfig => value.name.clone(),
         };
         let shown = masked(value);
         let shown = if value.literal { shown } else { format!("({shown})") };
@@ -249,6 +249,7 @@ const fn kind(kind: Kind) -> &'static str {
         Kind::Config => "Config",
         Kind::Flag => "Flag",
         Kind::Setting => "Setting",
+        Kind::NodeConfig => "NodeConfig",
     }
 }
 

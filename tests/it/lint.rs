@@ -1351,3 +1351,173 @@ fn aws_auth_whose_own_entries_say_that_they_are_for_nodes() {
         .replace("      - system:bootstrappers\n      - system:nodes", "      - system:masters");
     assert_eq!(shown(&found_in("f", &person.replace("role/", "role/a/"))), [""; 0]);
 }
+
+/// A NodeConfig whose part below `spec` begins on line 11 of the class, four columns in.
+fn with_spec(below: &str) -> String {
+    class("AL2023", &format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n{below}"))
+}
+
+#[test]
+fn a_kubelet_configuration_that_no_kubelet_takes() {
+    let found = |field: &str| shown(&found_in("f", &with_spec(&format!("  kubelet:\n    config:\n      {field}\n"))));
+    let stops = |column: usize| vec![format!("Error UserDataStopsKubelet f:13:{column}")];
+    assert_eq!(found("shutdownGracePeriod: 30sec"), stops(32));
+    assert_eq!(found("evictionHard: {memory.avail: 100Mi}"), stops(40));
+    assert_eq!(found("systemReserved: {cpu: 1}"), stops(33));
+    assert_eq!(found("failSwapOn: \"false\""), stops(23));
+    assert_eq!(found("cpuManagerPolicy: Static"), stops(29));
+    assert_eq!(found("imageGCHighThresholdPercent: 60"), stops(40));
+    assert_eq!(found("evictionSoft: {memory.available: 500Mi}"), stops(44));
+    assert_eq!(found("shutdowngraceperiod: 30s"), ["Warning FieldIgnored f:13:32"]);
+    for fine in [
+        "shutdownGracePeriod: 30s",
+        "evictionHard: {memory.available: 100Mi}",
+        "systemReserved: {cpu: \"1\"}",
+        "failSwapOn: false",
+        "cpuManagerPolicy: static",
+        "imageGCHighThresholdPercent: ${high}",
+        "maxPods: \"58\"",
+        "maxParallelImagePulls: 5",
+    ] {
+        assert_eq!(found(fine), [""; 0], "{fine}");
+    }
+    let flag = |flag: &str| shown(&found_in("f", &with_spec(&format!("  kubelet:\n    flags:\n    - {flag}\n"))));
+    assert_eq!(flag("--max-pods=abc"), ["Error UserDataStopsKubelet f:13:22"]);
+    assert_eq!(flag("--eviction-hard=memory.available<100MB"), ["Error UserDataStopsKubelet f:13:27"]);
+    assert_eq!(flag("--max-pods=${MAX_PODS}"), [""; 0]);
+    assert_eq!(flag("--eviction-hard=memory.available<100Mi"), [""; 0]);
+}
+
+#[test]
+fn a_shutdown_is_compared_with_that_of_the_image() {
+    let found = |period: &str, minor: u32| {
+        let text = with_spec(&format!("  kubelet:\n    config:\n      shutdownGracePeriod: {period}\n"));
+        let text = text.replace("amiFamily: AL2023", "amiSelectorTerms: [{alias: al2023@latest}]");
+        let (mut files, mut summary) = (Files::default(), Summary::default());
+        load_from("f", text.as_bytes(), &mut files, &mut summary);
+        files.for_kubernetes(minor);
+        shown(&lint(files, None).findings)
+    };
+    assert_eq!(found("20s", 35), ["Error UserDataStopsKubelet f:13:32"]);
+    assert_eq!([found("20s", 33), found("45s", 35)], [vec![""; 0], vec![]]);
+}
+
+#[test]
+fn a_node_config_that_nodeadm_refuses_or_reads_in_part() {
+    let found = |below: &str| shown(&found_in("f", &with_spec(below)));
+    assert_eq!(found("  instance:\n    localStorage: RAID0\n"), ["Error UserDataStopsKubelet f:12:23"]);
+    assert_eq!(found("  featureGates:\n    FastImagePull: \"true\"\n"), ["Error UserDataStopsKubelet f:12:24"]);
+    let cut = "  kubelet:\n  config:\n    shutdownGracePeriod: 45s\n";
+    assert_eq!(found(cut), ["Warning FieldIgnored f:13:9"]);
+    let second = "  kubelet:\n    config:\n      shutdownGracePeriod: 45s\n---\nkind: NodeConfig\n";
+    assert_eq!(found(second), ["Warning DocumentIgnored f:15:5"]);
+    assert_eq!(found("  featureGates: {FastImagePull: true, Newer: true}\n"), [""; 0]);
+    assert_eq!(found("  cluster: {certificateAuthority: \"${ca}\"}\n"), [""; 0]);
+}
+
+const NODE_CONFIG_PART: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      shutdownGracePeriod: 45s\n\n--//--\n";
+
+#[test]
+fn an_archive_whose_parts_nobody_finds() {
+    let found = |family: &str, text: &str| shown(&found_in("f", &class(family, text)));
+    assert_eq!(found("AL2023", NODE_CONFIG_PART), [""; 0]);
+    let unquoted = NODE_CONFIG_PART.replace("\"//\"", "//");
+    assert_eq!(found("AL2023", &unquoted), ["Error MimeUnreadable f:9:5"]);
+    let other = NODE_CONFIG_PART.replace("\"//\"", "\"BOUNDARY\"");
+    assert_eq!(found("AL2023", &other), ["Warning ReadByNothing f:9:5"]);
+    assert_eq!(found("Custom", &other), ["Error UserDataStopsKubelet f:9:5"]);
+    let indented = NODE_CONFIG_PART.replace("\n--//", "\n  --//");
+    assert_eq!(found("AL2023", &indented), ["Warning ReadByNothing f:9:5"]);
+    let foreign = NODE_CONFIG_PART.replace("node.eks.aws\n\n", "node.eks.com\n\n");
+    assert_eq!(found("AL2023", &foreign), ["Warning ReadByNothing f:14:5"]);
+    let boothook = NODE_CONFIG_PART.replace("application/node.eks.aws", "text/cloud-boothook");
+    assert_eq!(found("AL2023", &boothook), [""; 0]);
+}
+
+#[test]
+fn an_alias_whose_version_cannot_exist() {
+    let found = |alias: &str| {
+        shown(&found_in("f", &format!("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: \"{alias}\"}}]\n")))
+    };
+    for alias in ["al2023@2023.0.20230222", "al2023@lates", "al2023@20240807", "al2@v1.31", "bottlerocket@1.20"] {
+        assert_eq!(found(alias), ["Error NodeClassNotReady f:6:30"], "{alias}");
+    }
+    for alias in ["al2023@latest", "al2023@v20240807", "bottlerocket@v1.20.3", "al2023@${VERSION}"] {
+        assert_eq!(found(alias), [""; 0], "{alias}");
+    }
+}
+
+#[test]
+fn requirements_are_computed_as_sets() {
+    let found = |requirements: &str| shown(&found_in("f", &pool(&requirements.replace('\n', "\n      - "))));
+    let excluding = ["Error ExcludingRequirements f:10:10"];
+    let cpu = |one: &str, other: &str| {
+        found(&format!(
+            "{{key: karpenter.k8s.aws/instance-cpu, {one}}}\n{{key: karpenter.k8s.aws/instance-cpu, {other}}}"
+        ))
+    };
+    assert_eq!(cpu("operator: Gt, values: [\"8\"]", "operator: Lt, values: [\"4\"]"), excluding);
+    assert_eq!(cpu("operator: Gt, values: [\"7\"]", "operator: Lt, values: [\"8\"]"), excluding);
+    assert_eq!(cpu("operator: In, values: [\"4\"]", "operator: Gt, values: [\"8\"]"), excluding);
+    assert_eq!(cpu("operator: Lte, values: [\"4\"]", "operator: In, values: [\"8\", \"16\"]"), excluding);
+    assert_eq!(cpu("operator: In, values: [\"4\"]", "operator: NotIn, values: [\"4\"]"), excluding);
+    for (one, other) in [
+        ("operator: Gt, values: [\"4\"]", "operator: Lt, values: [\"8\"]"),
+        ("operator: Gte, values: [\"8\"]", "operator: Lte, values: [\"8\"]"),
+        ("operator: In, values: [\"4\", \"16\"]", "operator: Gt, values: [\"8\"]"),
+        ("operator: In, values: [\"4\"]", "operator: Gt, values: [\"${MIN}\"]"),
+        ("operator: NotIn, values: [\"4\"]", "operator: Gt, values: [\"3\"]"),
+    ] {
+        assert_eq!(cpu(one, other), [""; 0], "{one} {other}");
+    }
+    assert_eq!(
+        found("{key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: [four]}"),
+        ["Error UnknownValue f:9:69"]
+    );
+    for (requirement, fatal) in [
+        ("{key: karpenter.k8s.aws/instance-category, operator: In, values: [m5]}", true),
+        ("{key: karpenter.k8s.aws/instance-category, operator: In, values: [m, c5]}", false),
+        ("{key: karpenter.k8s.aws/instance-gpu-manufacturer, operator: In, values: [NVIDIA]}", true),
+        ("{key: karpenter.k8s.aws/instance-cpu-manufacturer, operator: In, values: [Intel]}", true),
+        ("{key: karpenter.k8s.aws/instance-hypervisor, operator: In, values: [Nitro]}", true),
+        ("{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1]}", true),
+        ("{key: node.kubernetes.io/instance-type, operator: In, values: [m5]}", true),
+    ] {
+        let found = found(requirement);
+        let level = if fatal { "Error" } else { "Warning" };
+        assert!(found.len() == 1 && found[0].starts_with(&format!("{level} UnknownValue f:9:")), "{requirement}: {found:?}");
+    }
+    for fine in [
+        "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
+        "{key: karpenter.k8s.aws/instance-hypervisor, operator: In, values: [\"\", nitro]}",
+        "{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a, us-west-2-lax-1a]}",
+        "{key: topology.kubernetes.io/zone, operator: In, values: [\"${AZ}\"]}",
+    ] {
+        assert_eq!(found(fine), [""; 0], "{fine}");
+    }
+}
+
+#[test]
+fn a_script_that_calls_nothing() {
+    let found = |text: &str| shown(&found_in("f", &class("Custom", text)));
+    let unregistered = "--kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'";
+    assert_eq!(
+        found(&format!("#!/bin/bash\n/etc/eks/bootsrap.sh shop {unregistered}\n")),
+        ["Error UserDataStopsKubelet f:9:5"]
+    );
+    let split = |end: &str| found(&format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop {unregistered} \\{end}\n  --use-max-pods false\n"));
+    assert_eq!(split(" "), [format!("Warning BlankAfterBackslash f:9:{}", 5 + 28 + unregistered.len())]);
+    assert_eq!(split(""), [""; 0]);
+    assert_eq!(found(&format!("#!/bin/bash\n/opt/shop/bootstrap.sh shop\n/etc/eks/bootstrap.sh shop {unregistered}\n")), [""; 0]);
+}
+
+#[test]
+fn values_of_a_class_that_are_refused() {
+    let found = |kubelet: &str| {
+        shown(&found_in("f", &format!("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet:\n    {kubelet}\n")))
+    };
+    assert_eq!(found("kubeReserved: {memory: 500MB}"), ["Error InvalidKubeletField f:8:28"]);
+    assert_eq!(found("imageGCHighThresholdPercent: 70"), ["Error InvalidKubeletField f:8:34"]);
+    assert_eq!(found("kubeReserved: {memory: 500Mi}"), [""; 0]);
+    assert_eq!(found("maxPods: 58"), [""; 0]);
+}

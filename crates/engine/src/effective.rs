@@ -45,6 +45,8 @@ pub enum Kind {
     Flag,
     /// A setting of Bottlerocket.
     Setting,
+    /// A field of a NodeConfig beside those of the kubelet and the cluster.
+    NodeConfig,
 }
 
 /// Where a value comes from.
@@ -121,12 +123,13 @@ pub fn resolve(machine: &Machine) -> Effective {
         span: argument.span,
         message: format!("the kubelet exits over this flag: --{} is gone since Kubernetes 1.{since}", argument.name()),
     }));
+    defects.extend(data.contradictions(machine.kubernetes, &machine.class.spec.kubelet));
     defects.extend(data.other_cluster(machine.cluster.name, machine.cluster.endpoint).map(|(named, own)| Defect {
         kind: DefectKind::OtherCluster,
         span: named.span,
         message: format!("this is another cluster: Karpenter works for {own}"),
     }));
-    let mut values = image::values(machine);
+    let mut values = image::values(machine, &data);
     values.extend(user::values(&data));
     values.extend(karpenter::values(machine, &data));
     // Fields before flags, and within them image, user, Karpenter: the order in which each overrides what stands before
@@ -218,6 +221,7 @@ fn key(value: &Value) -> String {
         _ if value.name == "node-labels" => format!("label {}", value.value.split('=').next().unwrap_or_default()),
         Kind::Cluster => format!("cluster {plain}"),
         Kind::Setting => format!("setting {plain}"),
+        Kind::NodeConfig => format!("nodeadm {plain}"),
         Kind::Config | Kind::Flag => plain,
     }
 }
@@ -271,12 +275,12 @@ fn because(value: &Value, winner: Kind, by: &Origin) -> &'static str {
         }
         ("node-labels", ..) => "the last label of a key wins",
         (_, Kind::Config, Kind::Flag) => "a flag beats the configuration file",
-        (_, Kind::Config | Kind::Setting | Kind::Cluster, _)
+        (_, Kind::Config | Kind::Setting | Kind::Cluster | Kind::NodeConfig, _)
             if matches!(by, Origin::Karpenter | Origin::NodeClass(_)) =>
         {
             "Karpenter's part is merged last"
         }
-        (_, Kind::Config, _) => "the later document wins",
+        (_, Kind::Config | Kind::NodeConfig, _) => "the later document wins",
         _ => "the last occurrence wins",
     }
 }

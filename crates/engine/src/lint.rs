@@ -11,7 +11,9 @@ mod flaw;
 mod former;
 mod ignore;
 mod kinds;
+mod kubelet;
 mod machine;
+mod machine_values;
 mod max_pods;
 mod odd_fields;
 pub mod page;
@@ -256,11 +258,12 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
         family
     });
     let blame = Blame::object("", USER_DATA, file);
-    let data = userdata::read(text, family);
+    let mut data = userdata::read(text, family);
     if data.defects.iter().any(|defect| defect.kind == DefectKind::Template) {
         report.templates.push(template::told(file, text));
         return;
     }
+    data.defects.extend(data.contradictions(None, &BTreeMap::new()));
     for mistake in of_user_data(&data, text, &blame, &mut report.notes) {
         let (line, column) = mistake.within().unwrap_or((1, 1));
         let place = Place { line: line as usize, column: column as usize, exact: true };
@@ -385,15 +388,14 @@ impl Cluster {
         }
         let mut mistakes = self.of_images(class);
         let own = [cluster_dns::flaw(&class.class), max_pods::flaw(&class.class)];
-        mistakes.extend(volumes::flaws(&class.class).into_iter().chain(own.into_iter().flatten()).map(|flaw| {
-            Mistake {
-                level: if flaw.fatal { Level::Error } else { Level::Warning },
-                cause: flaw.cause.to_owned(),
-                message: flaw.message,
-                fix: Some(flaw.fix),
-                blame: Blame::object(&class.class.api_version, "EC2NodeClass", name).field(flaw.field),
-                grave: false,
-            }
+        let fields = volumes::flaws(&class.class).into_iter().chain(kubelet::flaws(&class.class));
+        mistakes.extend(fields.chain(own.into_iter().flatten()).map(|flaw| Mistake {
+            level: if flaw.fatal { Level::Error } else { Level::Warning },
+            cause: flaw.cause.to_owned(),
+            message: flaw.message,
+            fix: Some(flaw.fix),
+            blame: Blame::object(&class.class.api_version, "EC2NodeClass", name).field(flaw.field),
+            grave: false,
         }));
         let mut joined = false;
         for (claim, node) in machines {

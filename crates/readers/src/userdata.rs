@@ -7,12 +7,15 @@
 
 mod bootstrap;
 pub mod bottlerocket;
+mod config_rules;
 mod containerd;
 pub mod feature_gates;
+mod go_values;
 pub mod image_name;
 mod ip_family;
 mod kernel_tunables;
 pub mod known_flags;
+mod kubelet_config;
 pub mod kubelet_flags;
 pub mod mime;
 pub mod nodeconfig;
@@ -24,13 +27,15 @@ pub mod traced;
 mod windows;
 pub mod yaml;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
+pub use config_rules::shutdown_of_image;
 use feature_gates::GateRefusal;
 pub use ip_family::IpFamily;
 use known_flags::Recognized;
+pub use kubelet_config::class_refusals;
 use kubelet_flags::{FlagError, RegisteredTaint};
 pub use nodeconfig::NodeConfig;
 pub use placeholder::has_placeholder;
@@ -282,6 +287,14 @@ pub enum DefectKind {
     NodeConfigWrongKind,
     NodeConfigWrongType,
     NodeConfigIgnored,
+    /// Whoever reads the document does not know it.
+    FieldIgnored,
+    /// A YAML document behind the first.
+    DocumentIgnored,
+    /// A field of the kubelet's configuration over which it exits.
+    InvalidField,
+    /// The same of a flag.
+    InvalidFlagValue,
     ContainerdConfigUnreadable,
     /// containerd's own plugin for the kubelet does not load with it.
     ContainerdConfigRefused,
@@ -292,6 +305,8 @@ pub enum DefectKind {
     ClusterNameIsOption,
     ClusterNameMissing,
     NoBootstrapScript,
+    /// The blank behind a `\` at the end of a line ends the command there.
+    BlankAfterBackslash,
     BootstrapBeforeKarpenter,
     AssignmentDropped,
     NotStarted,
@@ -371,7 +386,12 @@ impl Defect {
             }
             // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
             (
-                D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached | D::BodyInHeader,
+                D::NoInterpreter
+                | D::OpenQuote
+                | D::NoBootstrapScript
+                | D::NeverReached
+                | D::BodyInHeader
+                | D::ReadByNothing,
                 Family::Al2 | Family::Al2023,
             )
             | (
@@ -380,12 +400,15 @@ impl Defect {
                 | D::AssignmentDropped
                 | D::CutAtNewline
                 | D::NodeConfigIgnored
+                | D::FieldIgnored
+                | D::DocumentIgnored
                 | D::UnknownSetting
                 | D::ContainerImageUnreachable
                 | D::MisreadAsShell
                 | D::TypographicOption
                 | D::SecondBootstrap
-                | D::DropsTaints,
+                | D::DropsTaints
+                | D::BlankAfterBackslash,
                 _,
             )
             | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
@@ -476,6 +499,12 @@ impl UserData {
             let refusal = feature_gates::refusal(name, value, minor)?;
             Some(RefusedGate { argument, name, span, refusal })
         })
+    }
+
+    /// What in the kubelet's configuration contradicts something else in it, so that a kubelet of this minor version of
+    /// Kubernetes 1 exits. `class` is `spec.kubelet` of the node class.
+    pub fn contradictions(&self, minor: Option<u32>, class: &BTreeMap<String, serde_json::Value>) -> Vec<Defect> {
+        config_rules::refusals(self, minor, class)
     }
 
     /// The name and the endpoint of the cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's

@@ -2,6 +2,7 @@
 
 pub mod feature_gates;
 pub mod instance_types;
+pub mod kubelet;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,12 @@ pub fn write(root: &Path) -> Result<String, String> {
     let types =
         instance_types::table(&text).ok_or_else(|| format!("{} reads otherwise than before", limits.display()))?;
     let gates = feature_gates::table(&source)?;
-    let tables = [(instance_types::TABLE, types), (feature_gates::TABLE, gates)];
+    let tables = [
+        (instance_types::TABLE, types),
+        (feature_gates::TABLE, gates),
+        (kubelet::CONFIG_TABLE, kubelet::config(&source)?),
+        (kubelet::FLAGS_TABLE, kubelet::flags(&source)?),
+    ];
     for (table, text) in &tables {
         fs::write(root.join(table), text).map_err(|error| format!("{table}: {error}"))?;
     }

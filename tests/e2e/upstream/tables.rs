@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use testkit::go::module_source;
-use xtask::tables::feature_gates;
+use xtask::tables::{feature_gates, kubelet};
 use xtask::tables::instance_types::{self, FILE, MODULE, TABLE};
 
 use crate::upstream::table::Table;
@@ -68,4 +68,30 @@ fn a_gate_is_read_with_what_its_newest_version_locks_it_to() {
     let source = "const (\n\tAppArmor featuregate.Feature = \"AppArmor\"\n\tOld featuregate.Feature = \"OldOne\"\n)\nvar gates = map{\n\tAppArmor: {\n\t\t{Version: version.MustParse(\"1.4\"), Default: true, PreRelease: featuregate.Beta},\n\t\t{Version: version.MustParse(\"1.31\"), Default: true, LockToDefault: true, PreRelease: featuregate.GA},\n\t},\n\tfeatures.Old:     {Default: false, PreRelease: featuregate.Deprecated, LockToDefault: true}, // remove in 1.36\n}\n";
     let gates = feature_gates::gates_of(source);
     assert_eq!(gates, BTreeMap::from([("AppArmor".to_owned(), Some(true)), ("OldOne".to_owned(), Some(false))]));
+}
+
+#[test]
+fn the_tables_of_the_kubelet_end_with_the_pinned_kubernetes() {
+    let version = &Table::read().pins["k8s.io/kubernetes"][0];
+    let newest = version.split('.').nth(1).expect("v1.MINOR.PATCH").parse::<u32>().expect("a number");
+    assert_eq!(newest, *kubelet::MINORS.end(), "cargo xtask tables has to read 1.{newest} too");
+}
+
+#[test]
+fn fields_are_read_with_their_types() {
+    let source = "type Mode string\ntype KubeletConfiguration struct {\n\tmetav1.TypeMeta `json:\",inline\"`\n\tEnd *metav1.Duration `json:\"end,omitempty\"`\n\tPart Part `json:\"part\"`\n\tGates map[string]bool `json:\"gates\"`\n}\ntype Part struct {\n\t// Modes are many.\n\tModes []Mode `json:\"modes\"`\n}\n";
+    let fields: Vec<String> = kubelet::fields(source).iter().map(|f| format!("{} {}", f.path, f.kind)).collect();
+    assert_eq!(
+        fields,
+        [
+            "apiVersion string",
+            "kind string",
+            "end duration",
+            "part map",
+            "part.modes list",
+            "part.modes[] string",
+            "gates map",
+            "gates.* bool"
+        ]
+    );
 }

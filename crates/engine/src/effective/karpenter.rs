@@ -36,6 +36,7 @@ pub fn values(machine: &Machine, data: &UserData) -> Vec<Value> {
     values.extend(kubelet(machine));
     values.extend(taints(machine));
     values.extend(labels(machine));
+    values.extend(local_storage(machine));
     let flags_behind = data.defects.iter().any(|d| d.kind == DefectKind::CutAtNewline);
     let before = data.defects.iter().any(|d| d.kind == DefectKind::EndsBeforeKarpenter);
     let called = data.bootstrap_calls.iter().any(|call| call.starts_kubelet);
@@ -185,7 +186,25 @@ fn labels(machine: &Machine) -> Vec<Value> {
     if machine.family != Family::Custom && machine.karpenter.unwrap_or(NEWEST) >= Version(1, 5, 0) {
         values.push(label(DO_NOT_SYNC_TAINTS_LABEL, "true", Origin::Karpenter));
     }
+    let types = machine.pool.into_iter().flat_map(|pool| pool.spec.template.spec.requirements.iter());
+    let one = types.filter(|r| r.key == CAPACITY_TYPE && r.operator == "In").find_map(|r| match &*r.values {
+        [one] => Some(one.as_str()),
+        _ => None,
+    });
+    let capacity = label(CAPACITY_TYPE, one.unwrap_or("that of the instance"), Origin::Karpenter);
+    values.push(Value { literal: one.is_some(), ..capacity });
     values
+}
+
+const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
+
+/// What Karpenter's own NodeConfig says of the instance's disks.
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/nodeadm.go getNodeConfigYAML
+fn local_storage(machine: &Machine) -> Option<Value> {
+    let policy = machine.class.spec.instance_store_policy.as_deref().filter(|policy| *policy == "RAID0")?;
+    let origin = Origin::NodeClass("spec.instanceStorePolicy".to_owned());
+    (machine.family == Family::Al2023)
+        .then(|| value(Kind::NodeConfig, "instance.localStorage.strategy", policy, origin))
 }
 
 fn pool_labels(pool: &NodePool) -> impl Iterator<Item = (&str, &str, String)> {

@@ -7,6 +7,7 @@ use readers::userdata::{self, Argument, By, Family, Fate, Located, Loss, UserDat
 /// The arguments and the cluster of the text, in the kubelet's order.
 pub fn values(data: &UserData) -> Vec<Value> {
     let mut values = cluster(data);
+    values.extend(node_configs(data));
     for (number, argument) in (1..).zip(&data.arguments) {
         values.extend(expand(data, argument).into_iter().map(|value| Value { occurrence: number, ..value }));
     }
@@ -108,6 +109,36 @@ fn cluster(data: &UserData) -> Vec<Value> {
         values.extend(
             fields.into_iter().filter_map(|(name, field)| Some(value(name, field.as_ref()?, outcome.clone(), true))),
         );
+    }
+    values
+}
+
+/// What a NodeConfig asks of nodeadm itself. Karpenter's is merged last.
+fn node_configs(data: &UserData) -> Vec<Value> {
+    let mut values = Vec::new();
+    for (number, config) in (30_000..).zip(&data.node_configs) {
+        let value = |name: &str, text: String, span: Span| Value {
+            kind: Kind::NodeConfig,
+            name: name.to_owned(),
+            value: text,
+            literal: true,
+            origin: Origin::UserData(span),
+            outcome: MergeOutcome::Effective,
+            exact: true,
+            occurrence: number,
+        };
+        if let Some(strategy) = &config.local_storage {
+            values.push(value("instance.localStorage.strategy", strategy.value.clone(), strategy.span));
+        }
+        let gates = [("InstanceIdNodeName", &config.instance_id_node_name), ("FastImagePull", &config.fast_image_pull)];
+        for (gate, on) in gates {
+            values.extend(on.as_ref().map(|on| value(&format!("featureGates.{gate}"), on.value.to_string(), on.span)));
+        }
+        // Those of several documents are merged, and none overrides another one whole.
+        if let Some((lines, span)) = config.containerd_lines() {
+            let text = format!("{lines} {} of TOML", if lines == 1 { "line" } else { "lines" });
+            values.push(Value { literal: false, occurrence: 29_999, ..value("containerd.config", text, span) });
+        }
     }
     values
 }

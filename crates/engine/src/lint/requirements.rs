@@ -1,8 +1,9 @@
 //! Requirements of a NodePool that Karpenter refuses, or that no machine ever meets.
 
 use super::flaw::Flaw;
-use crate::objects::NodePool;
+use super::machine_values;
 use crate::objects::intern::Interned;
+use crate::objects::{NodePool, Requirement};
 use readers::userdata::has_expansion;
 
 // karpenter v1.14.1 pkg/apis/v1/nodeclaim_validation.go SupportedNodeSelectorOps, and the enum of the NodePool's CRD
@@ -16,7 +17,14 @@ const VALUES: &[(&str, &[&str])] = &[
     ("kubernetes.io/arch", &["amd64", "arm64"]),
     ("kubernetes.io/os", &["linux", "windows"]),
     ("karpenter.k8s.aws/instance-tenancy", &["default", "dedicated"]),
+    // Bare metal has an empty one.
+    ("karpenter.k8s.aws/instance-hypervisor", &["nitro", "xen", ""]),
+    ("karpenter.k8s.aws/instance-encryption-in-transit-supported", BOOLEANS),
+    ("karpenter.k8s.aws/instance-capability-flex", BOOLEANS),
+    ("karpenter.k8s.aws/capacity-reservation-interruptible", BOOLEANS),
 ];
+
+const BOOLEANS: &[&str] = &["true", "false"];
 
 /// Older names that Karpenter reads as the newer ones.
 // karpenter v1.14.1 pkg/apis/v1/labels.go NormalizedLabels
@@ -24,8 +32,15 @@ const NORMALIZED: &[(&str, &str)] =
     &[("beta.kubernetes.io/arch", "kubernetes.io/arch"), ("beta.kubernetes.io/os", "kubernetes.io/os")];
 
 /// What else people call the values, and the values.
-const SYNONYMS: &[(&str, &str)] =
-    &[("aarch64", "arm64"), ("x86_64", "amd64"), ("x64", "amd64"), ("ondemand", "on-demand")];
+const SYNONYMS: &[(&str, &str)] = &[
+    ("aarch64", "arm64"),
+    ("arm", "arm64"),
+    ("x86_64", "amd64"),
+    ("x64", "amd64"),
+    ("ondemand", "on-demand"),
+    ("yes", "true"),
+    ("no", "false"),
+];
 
 /// Domains of labels that Karpenter keeps for itself.
 // karpenter v1.14.1 and karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go RestrictedLabelDomains
@@ -116,12 +131,24 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             });
         }
         let key = NORMALIZED.iter().find(|(older, _)| *older == key).map_or(key, |(_, newer)| newer);
-        let Some((_, known)) = VALUES.iter().find(|(of, _)| *of == key) else { continue };
+        if let Some(flaw) = bound(pool, requirement, &field("values")) {
+            flaws.push(flaw);
+            continue;
+        }
         let excludes = operator == "NotIn";
         if operator != "In" && !excludes {
             continue;
         }
-        let is_unknown = |value: &&str| !has_expansion(value) && !known.contains(value);
+        let known = VALUES.iter().find(|(of, _)| *of == key).map(|(_, known)| *known);
+        let refusal = |value: &str| match known {
+            Some(known) if known.contains(&value) => None,
+            Some(known) => Some(format!(
+                "Use one of {}.",
+                known.iter().filter(|k| !k.is_empty()).copied().collect::<Vec<_>>().join(", ")
+            )),
+            None => machine_values::refusal(key, value),
+        };
+        let is_unknown = |value: &&str| !has_expansion(value) && refusal(value).is_some();
         let nothing_else = !excludes && values.iter().all(is_unknown);
         for (number, value) in values.iter().enumerate().filter(|(_, value)| is_unknown(value)) {
             let outcome = match (excludes, nothing_else) {
@@ -132,10 +159,11 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             flaws.push(Flaw {
                 cause: "UnknownValue",
                 message: format!("NodePool {pool} has the value {value:?} for {key}, which no machine has, {outcome}."),
-                fix: nearest(value, known).map_or_else(
-                    || format!("Use one of {}.", known.join(", ")),
-                    |near| format!("Did you mean {near}?"),
-                ),
+                fix: nearest(value, known.unwrap_or_default())
+                    .filter(|near| !near.is_empty())
+                    .map(|near| format!("Did you mean {near}?"))
+                    .or_else(|| refusal(value))
+                    .unwrap_or_default(),
                 field: field(&format!("values.{number}")),
                 fatal: nothing_else,
             });
@@ -145,6 +173,84 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
     flaws
 }
 
+/// A bound that the API server refuses.
+// karpenter v1.14.1 pkg/apis/crds/karpenter.sh_nodepools.yaml: a single positive integer, or zero
+fn bound(pool: &str, requirement: &Requirement, field: &str) -> Option<Flaw> {
+    let operator = requirement.operator.as_str();
+    let values = &requirement.values;
+    let is_bound = matches!(operator, "Gt" | "Lt" | "Gte" | "Lte");
+    if !is_bound || values.iter().any(|value| has_expansion(value)) {
+        return None;
+    }
+    let is_number = |value: &Interned| value.parse::<i32>().is_ok_and(|number| number >= 0);
+    if values.len() == 1 && values.iter().all(is_number) {
+        return None;
+    }
+    let shown: Vec<&str> = values.iter().map(Interned::as_str).collect();
+    Some(Flaw {
+        cause: "UnknownValue",
+        message: format!(
+            "NodePool {pool} has the values {shown:?} for {} with the operator {operator}, which takes one whole number: the API server refuses it.",
+            requirement.key
+        ),
+        fix: "Write one whole number in quotes.".into(),
+        field: field.to_owned(),
+        fatal: true,
+    })
+}
+
+/// What the requirements of one label allow together.
+struct Allowed<'r> {
+    /// Of `In`; all values where there is none.
+    values: Option<Vec<&'r str>>,
+    without: Vec<&'r str>,
+    least: Option<i64>,
+    most: Option<i64>,
+}
+
+impl<'r> Allowed<'r> {
+    // karpenter v1.14.1 pkg/scheduling/requirement.go NewRequirementWithFlexibility, Intersection
+    fn of(requirements: impl Iterator<Item = &'r Requirement>) -> Self {
+        let mut allowed = Self { values: None, without: Vec::new(), least: None, most: None };
+        for requirement in requirements {
+            let own: Vec<&str> = requirement.values.iter().map(Interned::as_str).collect();
+            let number = || own.first().and_then(|value| value.parse::<i64>().ok());
+            let least = |least: Option<i64>, own: Option<i64>| least.max(own);
+            let most = |most: Option<i64>, own: Option<i64>| match (most, own) {
+                (Some(most), Some(own)) => Some(most.min(own)),
+                (most, own) => most.or(own),
+            };
+            match requirement.operator.as_str() {
+                "In" => {
+                    allowed.values = Some(match allowed.values {
+                        None => own,
+                        Some(values) => values.into_iter().filter(|value| own.contains(value)).collect(),
+                    });
+                }
+                "NotIn" => allowed.without.extend(own),
+                "Gt" => allowed.least = least(allowed.least, number().and_then(|n| n.checked_add(1))),
+                "Gte" => allowed.least = least(allowed.least, number()),
+                "Lt" => allowed.most = most(allowed.most, number().and_then(|n| n.checked_sub(1))),
+                "Lte" => allowed.most = most(allowed.most, number()),
+                _ => {}
+            }
+        }
+        allowed
+    }
+
+    /// Whether no value is left.
+    fn is_empty(&self) -> bool {
+        let bounded = self.least.is_some() || self.most.is_some();
+        let within =
+            |number: i64| self.least.is_none_or(|least| number >= least) && self.most.is_none_or(|most| number <= most);
+        let fits = |value: &&&str| !self.without.contains(*value) && (!bounded || value.parse().is_ok_and(within));
+        match &self.values {
+            Some(values) => !values.iter().any(|value| fits(&value)),
+            None => self.least.zip(self.most).is_some_and(|(least, most)| least > most),
+        }
+    }
+}
+
 /// Requirements of one label that leave no value: Karpenter takes what all of them allow. Of labels that people make
 /// up, a machine then simply has none.
 // karpenter v1.14.1 pkg/scheduling/requirements.go Add, requirement.go Intersection
@@ -152,26 +258,19 @@ fn excluding(pool: &NodePool) -> Vec<Flaw> {
     let requirements = &pool.spec.template.spec.requirements;
     let mut seen: Vec<&str> = Vec::new();
     let mut flaws = Vec::new();
-    for (at, requirement) in requirements.iter().enumerate() {
+    for requirement in requirements {
         let key = requirement.key.as_str();
         let of_machines = WELL_KNOWN.contains(&key) || OF_MACHINES.contains(&key);
-        let placeholder = requirements.iter().flat_map(|r| r.values.iter()).any(|value| has_expansion(value));
-        if requirement.operator != "In" || !of_machines || placeholder || seen.contains(&key) {
+        if !of_machines || seen.contains(&key) {
             continue;
         }
         seen.push(key);
-        let others = || requirements.iter().enumerate().filter(|(other, r)| *other != at && r.key == key);
-        let allows = |value: &&Interned| {
-            others().all(|(_, other)| match other.operator.as_str() {
-                "In" => other.values.contains(value),
-                "NotIn" => !other.values.contains(value),
-                _ => true,
-            })
-        };
-        let Some((other, _)) = others().next_back().filter(|_| !requirement.values.iter().any(|value| allows(&value)))
-        else {
+        let own = || requirements.iter().enumerate().filter(|(_, r)| r.key == key);
+        let open = own().flat_map(|(_, r)| r.values.iter()).any(|value| has_expansion(value));
+        let Some((last, _)) = own().skip(1).last().filter(|_| !open) else { continue };
+        if !Allowed::of(own().map(|(_, r)| r)).is_empty() {
             continue;
-        };
+        }
         flaws.push(Flaw {
             cause: "ExcludingRequirements",
             message: format!(
@@ -179,7 +278,7 @@ fn excluding(pool: &NodePool) -> Vec<Flaw> {
                 pool.name()
             ),
             fix: "Keep one of them, or let them share a value.".into(),
-            field: format!("spec.template.spec.requirements.{other}.key"),
+            field: format!("spec.template.spec.requirements.{last}.key"),
             fatal: true,
         });
     }

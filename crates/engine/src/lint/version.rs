@@ -5,6 +5,7 @@ use crate::api::Blame;
 use crate::cluster_state::ClassFacts;
 use crate::objects::NodeClass;
 use crate::upstream::image_releases;
+use readers::source_text;
 use readers::userdata::image_name;
 
 /// What is wrong with a class on Kubernetes 1.`cluster`, the version of the control plane where that is known.
@@ -24,7 +25,8 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     let unpublished = terms.filter_map(|(at, term)| {
         let alias = term.alias.as_deref()?;
         let not_begun = || image_releases::not_begun(alias, cluster?);
-        Some((at, alias, image_releases::ended(alias, cluster).or_else(not_begun)?))
+        let impossible = || image_releases::impossible(alias);
+        Some((at, alias, image_releases::ended(alias, cluster).or_else(not_begun).or_else(impossible)?))
     });
     mistakes.extend(unpublished.map(|(at, alias, why)| {
         let message = format!(
@@ -34,10 +36,19 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         let blame = blame(&format!("spec.amiSelectorTerms.{at}.alias"));
         mistake("NodeClassNotReady", message, "Move to an alias that is published for this version.", blame, false)
     }));
-    let (Some(minor), Some(data), Some(text)) = (kubelet(class, cluster), &facts.user_data, &class.spec.user_data)
-    else {
-        return mistakes;
-    };
+    let minor = kubelet(class, cluster);
+    let (Some(data), Some(text)) = (&facts.user_data, &class.spec.user_data) else { return mistakes };
+    for defect in data.contradictions(minor, &class.spec.kubelet) {
+        let line = source_text::position(text, defect.span.start).line;
+        let message = format!(
+            "The machine cannot join because of userData of EC2NodeClass {}, line {line}: {}.",
+            class.name(),
+            defect.message
+        );
+        let blame = blame("spec.userData").at(text, defect.span);
+        mistakes.push(mistake("UserDataStopsKubelet", message, "Correct the field.", blame, true));
+    }
+    let Some(minor) = minor else { return mistakes };
     for (argument, since) in data.removed_flags(minor).filter(|(argument, _)| argument.is_certain_of(argument.name())) {
         let message = format!(
             "userData of EC2NodeClass {} passes --{}, which Kubernetes 1.{since} removed: the kubelet of 1.{minor} exits over the unknown flag and no Node appears.",

@@ -1,6 +1,6 @@
 //! For which versions of Kubernetes, and until when, AWS publishes the images that an alias stands for.
 
-use readers::userdata::Family;
+use readers::userdata::{Family, has_expansion};
 
 /// No Amazon Linux 2 from this minor version of Kubernetes 1 on.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`.
@@ -34,9 +34,48 @@ pub fn not_begun(alias: &str, minor: u32) -> Option<String> {
         .then(|| format!("AWS publishes Windows Server 2025 for EKS from Kubernetes 1.{WITH_WINDOWS_2025} on"))
 }
 
+/// Why an alias stands for no image whatever the version of Kubernetes is.
+// karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go AMISelectorTerm (families, `latest` for Windows),
+// pkg/providers/amifamily/{al2,al2023,bottlerocket}.go DescribeImageQuery
+pub fn impossible(alias: &str) -> Option<String> {
+    if has_expansion(alias) {
+        return None;
+    }
+    let Some((family, version)) = alias.split_once('@') else {
+        return Some("an alias is FAMILY@VERSION".to_owned());
+    };
+    let (possible, wanted) = match family {
+        "al2" | "al2023" => (version == "latest" || is_release(version), "latest or vYYYYMMDD"),
+        // Karpenter takes the v away.
+        "bottlerocket" => {
+            let version = version.trim_start_matches('v');
+            (version == "latest" || is_bottlerocket(version), "latest or vX.Y.Z")
+        }
+        "windows2019" | "windows2022" | "windows2025" => (version == "latest", "latest"),
+        _ => {
+            let families = "al2, al2023, bottlerocket, windows2019, windows2022 or windows2025";
+            return Some(format!("{family:?} is no family, which are {families}"));
+        }
+    };
+    (!possible).then(|| format!("a version of {family} is {wanted}"))
+}
+
+/// `1.20.3`, and with the commit behind it, as SSM names it too.
+fn is_bottlerocket(version: &str) -> bool {
+    let (numbers, commit) = version.split_once('-').unwrap_or((version, "0"));
+    let parts: Vec<&str> = numbers.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    parts.len() == 3 && parts.iter().all(is_number) && commit.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 /// `v20251209`
 fn is_release(text: &str) -> bool {
-    text.len() == LAST_AL2.len() && text.strip_prefix('v').is_some_and(|day| day.bytes().all(|b| b.is_ascii_digit()))
+    let Some(day) = text.strip_prefix('v').filter(|day| day.len() == 8 && day.bytes().all(|b| b.is_ascii_digit()))
+    else {
+        return false;
+    };
+    let number = |range: std::ops::Range<usize>| day.get(range).and_then(|part| part.parse::<u32>().ok());
+    number(4..6).is_some_and(|month| (1..=12).contains(&month)) && number(6..8).is_some_and(|d| (1..=31).contains(&d))
 }
 
 #[cfg(test)]
@@ -53,6 +92,39 @@ mod tests {
         }
         assert_eq!(ended("al2023@v20260714", Some(36)), None);
         assert_eq!(ended("bottlerocket@latest", Some(36)), None);
+    }
+
+    #[test]
+    fn versions_that_no_release_has_stand_for_nothing() {
+        for alias in [
+            "al2023@2023.0.20230222",
+            "al2023@lates",
+            "al2023@20240807",
+            "al2023@v2024080",
+            "al2023@v20241340",
+            "al2@v1.31",
+            "al2023@1.31",
+            "bottlerocket@1.20",
+            "bottlerocket@v20240807",
+            "windows2022@v20240807",
+            "al2023",
+            "AL2023@latest",
+            "ubuntu@latest",
+        ] {
+            assert!(impossible(alias).is_some(), "{alias}");
+        }
+        for alias in [
+            "al2@latest",
+            "al2023@v20240807",
+            "bottlerocket@latest",
+            "bottlerocket@v1.20.3",
+            "bottlerocket@1.20.3-5d9ac849",
+            "windows2022@latest",
+            "al2023@${version}",
+            "{{ .Values.alias }}",
+        ] {
+            assert_eq!(impossible(alias), None, "{alias}");
+        }
     }
 
     #[test]

@@ -6,10 +6,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::traced::Traced;
-use super::{Defect, DefectKind, Located};
+use super::{Defect, DefectKind, Located, go_values, has_expansion, known_flags};
 use crate::source_text::Span;
 use model::Wrong;
 
+mod kubernetes;
 mod model;
 
 /// What the settings say to the kubelet.
@@ -44,6 +45,14 @@ enum Kind {
     /// Of what, is not looked at.
     List,
     ListOrTable,
+    /// Bytes in base64.
+    Base64,
+    /// Commands, each a list of words.
+    TextLists,
+    /// By registry, or a list of tables with `registry` and `endpoint`.
+    Mirrors,
+    /// Of what, is not looked at.
+    Any,
 }
 
 // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocketsettings.go BottlerocketKubernetes
@@ -118,6 +127,17 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
             return settings;
         }
     };
+    if by_karpenter {
+        // Karpenter's struct has nothing else, and writes out what it holds.
+        // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocketsettings.go BottlerocketConfig
+        for (key, _) in in_order(root.get_ref()).filter(|(key, _)| key.get_ref() != "settings") {
+            let name = key.get_ref();
+            let meant =
+                if known_flags::is_near("settings", name) { "settings".to_owned() } else { format!("settings.{name}") };
+            let message = format!("Karpenter keeps only the table `settings`, and leaves out {name}: write {meant}");
+            settings.defect(DefectKind::UnknownSetting, spanned(key.span()), message);
+        }
+    }
     let Some(below) = root.get_ref().get("settings") else { return settings };
     let Some(below) = settings.table("settings", below) else { return settings };
     // Karpenter copies these as they are.
@@ -129,6 +149,14 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
             Wrong::Unfamiliar(name) => {
                 (DefectKind::UnfamiliarSetting, format!("{name} is no setting that is known here"))
             }
+            Wrong::NoLaunch(message) if by_karpenter => (DefectKind::TomlWrongType, message),
+            Wrong::NoLaunch(message) => {
+                (DefectKind::SettingRefused, message + ": Bottlerocket refuses the whole user data at boot")
+            }
+            Wrong::Misspelt(name, near) => (
+                DefectKind::SettingRefused,
+                format!("{name} is no setting, and {near} is one: Bottlerocket refuses the whole user data at boot"),
+            ),
             Wrong::Tunable(message) => (DefectKind::KernelParameterRefused, message),
             Wrong::Image { message, stops_boot: true } => (DefectKind::BootImageUnreachable, message),
             Wrong::Image { message, .. } => (DefectKind::ContainerImageUnreachable, message),
@@ -143,6 +171,10 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
     });
     let Some(kubernetes) = below.get("kubernetes") else { return settings };
     let Some(kubernetes) = settings.table("settings.kubernetes", kubernetes) else { return settings };
+    kubernetes::check(kubernetes, by_karpenter, &mut |span, why| {
+        let message = format!("settings.kubernetes.{why}: Bottlerocket refuses the whole user data at boot");
+        settings.defect(DefectKind::SettingRefused, span, message);
+    });
     let mut entries: Vec<_> = kubernetes.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
@@ -213,6 +245,10 @@ impl Kind {
             Self::Table => "a table",
             Self::List => "a list",
             Self::ListOrTable => "a list or a table",
+            Self::Base64 => "base64",
+            Self::TextLists => "a list of lists of strings",
+            Self::Mirrors => "a table of lists of URLs, or a list of tables whose endpoint is a list",
+            Self::Any => "anything",
         }
     }
 }
@@ -223,7 +259,22 @@ fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
         _ => false,
     };
     match (kind, value) {
+        // What a template puts there is not known.
+        (Kind::Word(_) | Kind::Base64, DeValue::String(text)) if has_expansion(text) => true,
         (Kind::Word(known), DeValue::String(word)) => known.contains(&word.as_ref()),
+        (Kind::Base64, DeValue::String(text)) => go_values::is_base64(text),
+        (Kind::TextLists, DeValue::Array(_)) => all(value, Kind::Texts),
+        // bottlerocket v1.19.0 sources/models/src/lib.rs RegistryMirror, de.rs deserialize_mirrors
+        (Kind::Mirrors, DeValue::Array(mirrors)) => mirrors.iter().all(|mirror| match mirror.get_ref() {
+            DeValue::Table(mirror) => {
+                mirror.get("endpoint").is_none_or(|e| fits(Kind::Texts, e.get_ref(), by_karpenter))
+            }
+            _ => false,
+        }),
+        (Kind::Mirrors, DeValue::Table(mirrors)) => {
+            mirrors.values().all(|endpoints| fits(Kind::Texts, endpoints.get_ref(), by_karpenter))
+        }
+        (Kind::Any, _) => true,
         (Kind::Text | Kind::Percent | Kind::Addresses, DeValue::String(_))
         | (Kind::Integer, DeValue::Integer(_))
         | (Kind::Boolean, DeValue::Boolean(_))
@@ -389,6 +440,86 @@ time-servers = ["169.254.169.123"]
 seed = 3
 "#;
         assert_eq!(told(text), []);
+    }
+
+    #[test]
+    fn values_that_bottlerocket_refuses_are_shown() {
+        let refused = |text: &str| {
+            let told = told(text);
+            assert_eq!(told.len(), 1, "{text}: {told:?}");
+            assert_eq!(told[0].0, DefectKind::SettingRefused, "{text}");
+            told[0].1.to_owned()
+        };
+        for (text, place) in [
+            ("[settings.bootstrap-containers.x]\nuser-data = \"echo hi!\"\n", "\"echo hi!\""),
+            ("[settings.host-containers.admin]\nuser-data = \"{}\"\n", "\"{}\""),
+            ("[settings.kubernetes.static-pods.x]\nmanifest = \"no base64!\"\n", "\"no base64!\""),
+            ("[settings.kubernetes]\ntopology-manager-policy = \"single-numa\"\n", "\"single-numa\""),
+            ("[settings.kubernetes]\ncpu-manager-policy = \"Static\"\n", "\"Static\""),
+            ("[settings.kubernetes]\nshutdown-grace-period = \"30\"\n", "\"30\""),
+            ("[settings.kubernetes]\nimage-gc-high-threshold-percent = \"101\"\n", "\"101\""),
+            ("[settings.kubernetes]\nhostname-override-source = \"instance\"\n", "\"instance\""),
+            ("[settings.kubernetes.eviction-hard]\n\"memory.avail\" = \"5%\"\n", "\"5%\""),
+            ("[settings.kubernetes.eviction-hard]\n\"memory.available\" = \"5MB\"\n", "\"5MB\""),
+            ("[settings.kubernetes.kube-reserved]\nmem = \"1Gi\"\n", "\"1Gi\""),
+            ("[settings.kubernetes.system-reserved]\nmemory = \"1GB\"\n", "\"1GB\""),
+            ("[[settings.container-registry.mirrors]]\nregistry = \"docker.io\"\nendpoint = \"https://m\"\n", ""),
+            ("[settings.kernal]\nlockdown = \"none\"\n", "kernal"),
+            ("[settings.kernel]\nlockdwn = \"none\"\n", "lockdwn"),
+        ] {
+            assert!(refused(text).contains(place), "{text}: {}", refused(text));
+        }
+        let commands = "[settings.bootstrap-commands.motd]\ncommands = [\"apiclient set motd=hi\"]\n";
+        assert_eq!(told(commands), [(DefectKind::TomlWrongType, "[\"apiclient set motd=hi\"]")]);
+    }
+
+    #[test]
+    fn values_that_bottlerocket_takes_are_taken() {
+        let text = r#"
+[settings.oci-defaults.resource-limits.max-open-files]
+hard-limit = 1048576
+soft-limit = 65536
+[settings.kubelet-device-plugins.nvidia]
+device-sharing-strategy = "time-slicing"
+[settings.nvidia-container-runtime]
+visible-devices-as-volume-mounts = true
+[settings.container-runtime-plugins.soci-snapshotter]
+pull-mode = "parallel-pull-unpack"
+[settings.bootstrap-commands.motd]
+commands = [["apiclient", "set", "motd=hi"]]
+mode = "once"
+essential = false
+[settings.bootstrap-containers.x]
+user-data = "${base64encode(script)}"
+[settings.kubernetes]
+topology-manager-policy = "single-numa-node"
+shutdown-grace-period = "30s"
+image-gc-high-threshold-percent = "85"
+cluster-dns-ip = "10.100.0.10"
+hostname-override-source = "instance-id"
+cpu-manager-policy = "${policy}"
+[settings.kubernetes.eviction-hard]
+"memory.available" = "5%"
+"nodefs.available" = "1Gi"
+[settings.kubernetes.kube-reserved]
+cpu = "500m"
+ephemeral-storage = "1Gi"
+[settings.kubernetes.node-taints]
+dedicated = ["gpu:NoSchedule", ":NoExecute"]
+[settings.kubernetes.node-labels]
+"example.com/a" = ""
+[[settings.container-registry.mirrors]]
+registry = "docker.io"
+endpoint = ["https://m"]
+"#;
+        assert_eq!(told(text), []);
+    }
+
+    #[test]
+    fn karpenter_keeps_nothing_beside_settings() {
+        assert_eq!(told("[kubernetes]\nmax-pods = 50\n"), [(DefectKind::UnknownSetting, "kubernetes")]);
+        assert_eq!(told("[setting.kubernetes]\nmax-pods = 50\n"), [(DefectKind::UnknownSetting, "setting")]);
+        assert_eq!(read("[kubernetes]\nmax-pods = 50\n", false).defects.len(), 0);
     }
 
     #[test]

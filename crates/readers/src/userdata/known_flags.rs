@@ -121,14 +121,13 @@ pub fn is_switch(name: &str) -> bool {
 
 /// The flag that was probably meant.
 pub fn nearest(name: &str) -> Option<&'static str> {
-    let same = |known: &&&str| {
-        let differing = || known.bytes().zip(name.bytes()).filter(|(a, b)| a != b).count();
-        // One letter changed, or one too many or missing, wherever it stands.
-        (known.len() == name.len() && differing() <= 2)
-            || one_letter_apart(known, name)
-            || one_letter_apart(name, known)
-    };
-    KNOWN.iter().find(same).copied()
+    KNOWN.iter().find(|known| is_near(known, name)).copied()
+}
+
+/// Whether two letters were changed, or one is too many or missing, wherever it stands.
+pub fn is_near(known: &str, name: &str) -> bool {
+    let differing = || known.bytes().zip(name.bytes()).filter(|(a, b)| a != b).count();
+    (known.len() == name.len() && differing() <= 2) || one_letter_apart(known, name) || one_letter_apart(name, known)
 }
 
 /// Whether `longer` without one of its letters is `shorter`.

@@ -19,6 +19,8 @@ pub struct Entry {
 pub struct Archive {
     pub entries: Vec<Entry>,
     pub fault: Option<(Span, &'static str)>,
+    /// The boundary, where no line of the text is a delimiter: Go takes that for an archive without parts.
+    pub unused_boundary: Option<(Span, String)>,
 }
 
 /// Karpenter's own test for user data that is an archive.
@@ -53,7 +55,15 @@ pub fn read(text: &str) -> Archive {
             fault("the header does not say `Content-Type: multipart/…`; it must begin on the very first line");
         return archive;
     }
-    let Some(boundary) = parameter(&header.content_type, "boundary").filter(|b| !b.is_empty()) else {
+    let parameters = match parameters(&header.content_type) {
+        Ok(parameters) => parameters,
+        Err(message) => {
+            archive.fault = Some((header.content_type_at.unwrap_or(here), message));
+            return archive;
+        }
+    };
+    let boundary = parameters.into_iter().find(|(name, _)| name == "boundary").map(|(_, value)| value);
+    let Some(boundary) = boundary.filter(|b| !b.is_empty()) else {
         archive.fault = fault("the Content-Type names no boundary");
         return archive;
     };
@@ -104,6 +114,9 @@ pub fn read(text: &str) -> Archive {
         }
         open = Some((header, lines.at));
     }
+    if archive.entries.is_empty() && open.is_none() {
+        archive.unused_boundary = Some((header.content_type_at.unwrap_or(here), boundary));
+    }
     if let Some(part) = open {
         let end = Span::new(text.len(), text.len());
         archive.fault = Some((end, "the archive is not closed by its boundary and `--`"));
@@ -125,6 +138,7 @@ fn entry(text: &str, (header, start): &(Header, usize), delimiter: usize) -> Ent
 #[derive(Default)]
 struct Header {
     content_type: String,
+    content_type_at: Option<Span>,
     encoded: bool,
     malformed: Option<Span>,
     /// The first line whose name is none that cloud-init, nodeadm or MIME know.
@@ -170,7 +184,10 @@ impl Lines<'_> {
                 "x-repeated".clone_into(&mut name);
             }
             match name.as_str() {
-                "content-type" => header.content_type.push_str(value),
+                "content-type" => {
+                    header.content_type.push_str(value);
+                    header.content_type_at.get_or_insert(span);
+                }
                 "content-transfer-encoding" => {
                     header.encoded = !matches!(value.to_ascii_lowercase().as_str(), "7bit" | "8bit" | "binary");
                 }
@@ -199,11 +216,70 @@ fn is_header(name: &str) -> bool {
     name == "mime-version" || name.starts_with("content-") || name.starts_with("x-") || OF_CLOUD_INIT.contains(&name)
 }
 
-fn parameter(content_type: &str, name: &str) -> Option<String> {
-    content_type.split(';').skip(1).find_map(|parameter| {
-        let (key, value) = parameter.split_once('=')?;
-        key.trim().eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"').to_owned())
-    })
+/// The parameters behind the media type, each with its value.
+// Go 1.25 mime ParseMediaType, consumeMediaParam, consumeValue
+fn parameters(content_type: &str) -> Result<Vec<(String, String)>, &'static str> {
+    const INVALID: &str = "the Content-Type has an invalid media parameter: a boundary with other characters than letters, digits and -_.+ needs quotes";
+    let mut parameters: Vec<(String, String)> = Vec::new();
+    let mut rest =
+        content_type.split_once(';').map_or("", |(base, _)| content_type.get(base.len()..).unwrap_or_default());
+    loop {
+        rest = rest.trim_start();
+        // A semicolon at the end is no mistake.
+        if rest.is_empty() || rest.trim() == ";" {
+            return Ok(parameters);
+        }
+        let behind = rest.strip_prefix(';').ok_or(INVALID)?.trim_start();
+        let (name, behind) = token(behind);
+        let behind = behind.trim_start().strip_prefix('=').filter(|_| !name.is_empty()).ok_or(INVALID)?.trim_start();
+        let (value, behind) = match behind.strip_prefix('"') {
+            Some(quoted) => unquoted(quoted).ok_or(INVALID)?,
+            None => {
+                let (value, behind) = token(behind);
+                if value.is_empty() {
+                    return Err(INVALID);
+                }
+                (value.to_owned(), behind)
+            }
+        };
+        let name = name.to_ascii_lowercase();
+        if parameters.iter().any(|(other, own)| *other == name && *own != value) {
+            return Err("the Content-Type has a parameter twice");
+        }
+        parameters.push((name, value));
+        rest = behind;
+    }
+}
+
+const SPECIALS: &str = "()<>@,;:\\\"/[]?=";
+
+/// The token that `text` begins with, and what is behind it.
+fn token(text: &str) -> (&str, &str) {
+    let ends = |c: char| !c.is_ascii_graphic() || SPECIALS.contains(c);
+    text.split_at(text.find(ends).unwrap_or(text.len()))
+}
+
+/// What stands up to the closing quote, and what is behind it.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '"' => return Some((value, text.get(at + 1..).unwrap_or_default())),
+            '\\' => {
+                let next = text.get(at + 1..).and_then(|rest| rest.chars().next());
+                match next.filter(|next| SPECIALS.contains(*next)) {
+                    Some(next) => {
+                        value.push(next);
+                        characters.next();
+                    }
+                    None => value.push(c),
+                }
+            }
+            c => value.push(c),
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -241,6 +317,49 @@ mod tests {
         let archive = read(&text);
         assert_eq!((archive.fault, archive.entries[1].swallowed.unwrap().of(&text)), (None, "kind: NodeConfig"));
         assert_eq!(archive.entries[0].swallowed, None);
+    }
+
+    #[test]
+    fn parameters_are_those_of_go() {
+        let boundary = |text: &str| {
+            let found = parameters(&format!("multipart/mixed{text}"))?;
+            Ok::<_, &str>(found.into_iter().find(|(name, _)| name == "boundary").map(|(_, value)| value))
+        };
+        for (text, value) in [
+            ("; boundary=\"//\"", "//"),
+            ("; BOUNDARY = BOUNDARY;", "BOUNDARY"),
+            (";charset=utf-8;boundary=a-b_c.d+e", "a-b_c.d+e"),
+            ("; boundary=\"a\\\"b\"", "a\"b"),
+        ] {
+            assert_eq!(boundary(text).unwrap().as_deref(), Some(value), "{text}");
+        }
+        for text in [
+            "; boundary=//",
+            "; boundary===",
+            "; boundary=a/b",
+            "; boundary=\"//",
+            "; boundary",
+            " boundary=B",
+            "; a=b c",
+        ] {
+            assert!(boundary(text).is_err(), "{text}");
+        }
+        assert!(boundary("; boundary=a; boundary=b").unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn a_boundary_that_no_line_has_leaves_nothing() {
+        for text in [
+            ARCHIVE.replace("boundary=\"//\"", "boundary=\"BOUNDARY\""),
+            ARCHIVE.replace("\n--//", "\n  --//"),
+            "Content-Type: multipart/mixed; boundary=B\n\nno part\n".to_owned(),
+        ] {
+            let archive = read(&text);
+            assert_eq!((archive.entries.len(), archive.fault), (0, None), "{text}");
+            let (span, boundary) = archive.unused_boundary.unwrap();
+            assert!(span.of(&text).starts_with("Content-Type: multipart") && !boundary.is_empty());
+        }
+        assert_eq!(read(ARCHIVE).unused_boundary, None);
     }
 
     #[test]

@@ -4,9 +4,11 @@
 //! indentation, the end of a `{…}`, a `%` directive or a leading `...`. We take what follows for a mistake in the YAML.
 //! And Go refuses a `!!binary` that is no base64.
 
+use super::go_values;
+use super::kubelet_config::{self, Schema, Wrong};
 use super::traced::Traced;
 use super::yaml::{self, YamlNode, YamlValue};
-use super::{Defect, DefectKind, Located};
+use super::{Defect, DefectKind, Located, has_expansion};
 use crate::source_text::Span;
 
 /// One `NodeConfig` document of the user's.
@@ -23,6 +25,14 @@ pub struct NodeConfig {
     pub(super) containerd: Traced,
     pub(super) flags: Vec<Traced>,
     pub(super) fields: Vec<Field>,
+    /// `spec.instance.localStorage.strategy`.
+    pub local_storage: Option<Located<String>>,
+    /// `spec.featureGates.FastImagePull`.
+    pub fast_image_pull: Option<Located<bool>>,
+    /// `spec.kubelet.config` as it is written.
+    pub(super) kubelet: Option<YamlNode>,
+    /// What nodeadm leaves out.
+    pub(super) ignored: Vec<Defect>,
 }
 
 /// One field of `spec.kubelet.config`.
@@ -32,6 +42,13 @@ pub(super) struct Field {
     /// Taints in the grammar of the flag, other values as they are written.
     pub value: Traced,
     pub span: Span,
+}
+
+impl NodeConfig {
+    /// How many lines `spec.containerd.config` has, and where they stand.
+    pub fn containerd_lines(&self) -> Option<(usize, Span)> {
+        (!self.containerd.is_empty()).then(|| (self.containerd.as_str().lines().count(), self.containerd.span()))
+    }
 }
 
 /// The only version nodeadm knows.
@@ -75,41 +92,52 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         return Err(Defect { kind: DefectKind::NodeConfigWrongKind, span: at, message });
     }
     let spec = root.get("spec");
-    let section = |name: &'static str| spec.and_then(|spec| spec.get(name)).map(|node| (format!("spec.{name}"), node));
-    let sections = spec
-        .map(|spec| ("spec".to_owned(), spec))
-        .into_iter()
-        .chain(["cluster", "kubelet", "containerd", "featureGates"].into_iter().filter_map(section));
-    for (name, node) in sections {
-        if !matches!(node.value, YamlValue::Map(_) | YamlValue::Null) {
-            return Err(wrong_type(&name, "a map", node.span));
-        }
+    let (mut refused, mut ignored) = (None, Vec::new());
+    for (name, node) in root.entries() {
+        kubelet_config::walk(NODE_CONFIG, text, name, node, &mut |wrong| match wrong {
+            Wrong::Refused(span, why) if refused.is_none() => refused = Some(wrong_type(&why, span)),
+            Wrong::Refused(..) => {}
+            Wrong::Ignored(span, message) => ignored.push(Defect { kind: DefectKind::FieldIgnored, span, message }),
+        });
+    }
+    if let Some(defect) = refused {
+        return Err(defect);
+    }
+    ignored.extend(unknown_features(spec));
+    if let Some(behind) = yaml::behind_first_document(text, span) {
+        let message = "nodeadm reads only the first YAML document of its part, so this one is left out".to_owned();
+        ignored.push(Defect { kind: DefectKind::DocumentIgnored, span: behind, message });
     }
     let below = |section: &str, key: &str| spec.and_then(|s| s.get(section)).and_then(|s| s.get(key));
-    let string = |key: &str| match below("cluster", key) {
-        Some(YamlNode { value: YamlValue::Text(text), span }) => Ok(Some(Located { value: text.clone(), span: *span })),
-        Some(YamlNode { value: YamlValue::Null, .. }) | None => Ok(None),
-        Some(node) => Err(wrong_type(&format!("spec.cluster.{key}"), "a string", node.span)),
+    let located = |node: Option<&YamlNode>| {
+        let node = node?;
+        Some(Located { value: node.text()?.to_owned(), span: node.span })
     };
-    let stage = match below("featureGates", "InstanceIdNodeName") {
+    let string = |key: &str| located(below("cluster", key));
+    let authority = string("certificateAuthority");
+    if let Some(authority) = authority.as_ref().filter(|a| !has_expansion(&a.value) && !go_values::is_base64(&a.value))
+    {
+        return Err(wrong_type("spec.cluster.certificateAuthority must be base64, and is not", authority.span));
+    }
+    let feature = |name: &str| match below("featureGates", name) {
         Some(YamlNode { value: YamlValue::Boolean(value), span }) => Some(Located { value: *value, span: *span }),
-        Some(YamlNode { value: YamlValue::Null, .. }) | None => None,
-        Some(node) => return Err(wrong_type("spec.featureGates.InstanceIdNodeName", "true or false", node.span)),
+        _ => None,
     };
-    let containerd = match below("containerd", "config") {
-        Some(YamlNode { value: YamlValue::Null, .. }) | None => Traced::default(),
-        Some(node) => node.traced(text).ok_or_else(|| wrong_type("spec.containerd.config", "a string", node.span))?,
-    };
+    let containerd = below("containerd", "config").and_then(|node| node.traced(text)).unwrap_or_default();
     Ok(NodeConfig {
         span,
-        cluster_name: string("name")?,
-        api_server_endpoint: string("apiServerEndpoint")?,
-        certificate_authority: string("certificateAuthority")?,
-        cidr: string("cidr")?,
-        instance_id_node_name: stage,
+        cluster_name: string("name"),
+        api_server_endpoint: string("apiServerEndpoint"),
+        certificate_authority: authority,
+        cidr: string("cidr"),
+        instance_id_node_name: feature("InstanceIdNodeName"),
         containerd,
-        flags: flags(text, below("kubelet", "flags"))?,
-        fields: fields(text, below("kubelet", "config"))?,
+        flags: flags(text, below("kubelet", "flags")),
+        fields: fields(text, below("kubelet", "config")),
+        local_storage: located(below("instance", "localStorage").and_then(|storage| storage.get("strategy"))),
+        fast_image_pull: feature("FastImagePull"),
+        kubelet: below("kubelet", "config").cloned(),
+        ignored,
     })
 }
 
@@ -117,30 +145,87 @@ fn first_line_end(text: &str, span: Span) -> usize {
     span.start + span.of(text).find('\n').unwrap_or(span.end - span.start)
 }
 
-fn wrong_type(field: &str, wanted: &str, span: Span) -> Defect {
-    Defect {
-        kind: DefectKind::NodeConfigWrongType,
-        span,
-        message: format!("nodeadm refuses the document: {field} must be {wanted}"),
-    }
+fn wrong_type(why: &str, span: Span) -> Defect {
+    Defect { kind: DefectKind::NodeConfigWrongType, span, message: format!("nodeadm refuses the document: {why}") }
 }
 
-fn flags(text: &str, list: Option<&YamlNode>) -> Result<Vec<Traced>, Defect> {
-    let Some(list) = list.filter(|node| node.value != YamlValue::Null) else { return Ok(Vec::new()) };
-    let YamlValue::List(items) = &list.value else {
-        return Err(wrong_type("spec.kubelet.flags", "a list of strings", list.span));
+/// What nodeadm decodes.
+const NODE_CONFIG: Schema = Schema { reader: "nodeadm", paths: paths_of_fields, kind: kind_of_field };
+
+// amazon-eks-ami 81fec2e nodeadm/api/v1alpha1/nodeconfig_types.go
+const FIELDS: &[(&str, &str)] = &[
+    ("apiVersion", "string"),
+    ("kind", "string"),
+    ("metadata", "any"),
+    ("status", "any"),
+    ("spec", "map"),
+    ("spec.cluster", "map"),
+    ("spec.cluster.name", "string"),
+    ("spec.cluster.apiServerEndpoint", "string"),
+    ("spec.cluster.certificateAuthority", "base64"),
+    ("spec.cluster.cidr", "string"),
+    ("spec.cluster.enableOutpost", "bool"),
+    ("spec.cluster.id", "string"),
+    ("spec.containerd", "map"),
+    ("spec.containerd.config", "string"),
+    ("spec.containerd.baseRuntimeSpec", "map"),
+    ("spec.containerd.baseRuntimeSpec.*", "any"),
+    ("spec.instance", "map"),
+    ("spec.instance.localStorage", "map"),
+    ("spec.instance.localStorage.strategy", "string"),
+    ("spec.instance.localStorage.mountPath", "string"),
+    ("spec.instance.localStorage.disabledMounts", "list"),
+    ("spec.instance.localStorage.disabledMounts[]", "string"),
+    ("spec.instance.environment", "map"),
+    ("spec.instance.environment.*", "any"),
+    ("spec.instance.network", "map"),
+    ("spec.instance.network.nameservers", "list"),
+    ("spec.instance.network.nameservers[]", "string"),
+    ("spec.instance.network.domains", "list"),
+    ("spec.instance.network.domains[]", "string"),
+    ("spec.kubelet", "map"),
+    ("spec.kubelet.config", "map"),
+    ("spec.kubelet.config.*", "any"),
+    ("spec.kubelet.flags", "list"),
+    ("spec.kubelet.flags[]", "string"),
+    ("spec.kubelet.maxPodsExpression", "string"),
+    ("spec.featureGates", "map"),
+    ("spec.featureGates.*", "bool"),
+];
+
+fn paths_of_fields() -> Vec<&'static str> {
+    FIELDS.iter().map(|(path, _)| *path).collect()
+}
+
+fn kind_of_field(path: &str) -> Option<&'static str> {
+    FIELDS.iter().find(|(field, _)| *field == path).map(|(_, kind)| *kind)
+}
+
+// amazon-eks-ami 81fec2e nodeadm/api/v1alpha1/nodeconfig_types.go Feature
+const FEATURES: &[&str] = &["InstanceIdNodeName", "FastImagePull"];
+
+/// Features that are misspelt: nodeadm takes any name, and asks only for its own. A newer one may have others.
+fn unknown_features(spec: Option<&YamlNode>) -> Vec<Defect> {
+    let Some(gates) = spec.and_then(|spec| spec.get("featureGates")) else { return Vec::new() };
+    let misspelt = |name: &str| {
+        let near = |known: &&&str| known.eq_ignore_ascii_case(name) || super::known_flags::is_near(known, name);
+        FEATURES.iter().find(near).filter(|_| !FEATURES.contains(&name))
     };
-    items
-        .iter()
-        .map(|item| item.traced(text).ok_or_else(|| wrong_type("spec.kubelet.flags", "a list of strings", item.span)))
-        .collect()
+    let told = gates.entries().iter().filter_map(|(name, node)| {
+        let message = format!("nodeadm has no feature {name} and leaves it out; {} is one", misspelt(name)?);
+        Some(Defect { kind: DefectKind::FieldIgnored, span: node.span, message })
+    });
+    told.collect()
 }
 
-fn fields(text: &str, config: Option<&YamlNode>) -> Result<Vec<Field>, Defect> {
-    let Some(config) = config.filter(|node| node.value != YamlValue::Null) else { return Ok(Vec::new()) };
-    if !matches!(config.value, YamlValue::Map(_)) {
-        return Err(wrong_type("spec.kubelet.config", "a map", config.span));
-    }
+fn flags(text: &str, list: Option<&YamlNode>) -> Vec<Traced> {
+    let Some(list) = list else { return Vec::new() };
+    // A bare placeholder is no text, and nothing is known of it.
+    list.items().iter().filter_map(|item| item.traced(text)).collect()
+}
+
+fn fields(text: &str, config: Option<&YamlNode>) -> Vec<Field> {
+    let Some(config) = config else { return Vec::new() };
     let written =
         |node: &YamlNode| node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
     let mut fields = Vec::new();
@@ -158,7 +243,7 @@ fn fields(text: &str, config: Option<&YamlNode>) -> Result<Vec<Field>, Defect> {
             fields.push(Field { name: name.clone(), value: written(node), span: node.span });
         }
     }
-    Ok(fields)
+    fields
 }
 
 /// `registerWithTaints` in the grammar of the flag.
@@ -216,11 +301,58 @@ mod tests {
 
     #[test]
     fn a_field_of_another_type_fails_the_document() {
-        for spec in
-            ["{kubelet: {flags: --v=2}}", "{cluster: []}", "[]", "{featureGates: {InstanceIdNodeName: \"true\"}}"]
-        {
+        for spec in [
+            "{kubelet: {flags: --v=2}}",
+            "{kubelet: {flags: [1]}}",
+            "{cluster: []}",
+            "[]",
+            "{featureGates: {InstanceIdNodeName: \"true\"}}",
+            "{featureGates: {FastImagePull: 1}}",
+            "{instance: {localStorage: RAID0}}",
+            "{instance: {localStorage: {disabledMounts: Containerd}}}",
+            "{cluster: {certificateAuthority: \"-----BEGIN CERTIFICATE-----\"}}",
+            "{cluster: {name: 5}}",
+            "{cluster: {enableOutpost: \"false\"}}",
+            "{containerd: {config: {a: b}}}",
+            "{kubelet: {config: [a]}}",
+        ] {
             let error = whole(&format!("{HEAD}spec: {spec}\n")).unwrap_err();
             assert_eq!(error.kind, DefectKind::NodeConfigWrongType, "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_nodeadm_decodes_is_taken() {
+        for spec in [
+            "{cluster: {certificateAuthority: LS0t, enableOutpost: false, name: \"${name}\"}}",
+            "{cluster: {certificateAuthority: \"${ca}\"}}",
+            "{featureGates: {InstanceIdNodeName: yes, FastImagePull: true, Newer: false}}",
+            "{instance: {localStorage: {strategy: RAID0, disabledMounts: [Containerd]}, environment: {default: {A: b}}}}",
+            "{containerd: {baseRuntimeSpec: {process: {rlimits: []}}}}",
+            "{kubelet: {maxPodsExpression: \"10\", flags: [], config: null}}",
+            "null",
+        ] {
+            let config = whole(&format!("{HEAD}spec: {spec}\n")).unwrap_or_else(|error| panic!("{spec}: {error:?}"));
+            assert_eq!(config.ignored, [], "{spec}");
+        }
+        assert_eq!(whole(&format!("---\n{HEAD}spec: {{}}\n---\n# nothing\n")).unwrap().ignored, []);
+    }
+
+    #[test]
+    fn what_nodeadm_leaves_out_is_told() {
+        for (rest, place) in [
+            ("spec:\n  kubelet:\n  config:\n    a: b\n", "b"),
+            ("spec: {kubelet: {configuration: x}}\n", "x"),
+            ("spec: {Kubelet: x}\n", "x"),
+            ("Spec: {kubelet: {}}\n", "{}"),
+            ("spec: {instance: {localStorage: {mountpath: /mnt}}}\n", "/mnt"),
+            ("spec: {featureGates: {FastImagePul: true}}\n", "true"),
+            ("spec: {}\n---\nkind: NodeConfig\n", "kind: NodeConfig"),
+        ] {
+            let text = format!("{HEAD}{rest}");
+            let ignored = whole(&text).unwrap().ignored;
+            assert_eq!(ignored.len(), 1, "{rest}");
+            assert!(ignored[0].span.of(&text).contains(place), "{rest}: {:?}", ignored[0]);
         }
     }
 

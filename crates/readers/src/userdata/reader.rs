@@ -10,8 +10,8 @@ use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
 use super::{
     Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting,
-    UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, kubelet_flags, mime, nodeconfig,
-    placeholder, sets, windows,
+    UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, kubelet_config, kubelet_flags, mime,
+    nodeconfig, placeholder, sets, windows,
 };
 use crate::source_text::Span;
 
@@ -227,7 +227,19 @@ impl Reader<'_> {
                                an empty line must come before it";
                 self.defect(DefectKind::BodyInHeader, swallowed, message);
             }
+            if !entry.encoded {
+                self.unread_type(&entry.media_type, entry.body, kind);
+            }
             self.part(kind, entry.body);
+        }
+        if let Some((span, boundary)) = archive.unused_boundary {
+            let (kind, reader) = if self.only_nodeadm_joins() {
+                (DefectKind::NodeConfigUnreachable, "nodeadm finds no NodeConfig")
+            } else {
+                (DefectKind::ReadByNothing, "nothing of this text is read")
+            };
+            let message = format!("{reader}: no line is `--{boundary}`, so the archive has no part");
+            self.defect(kind, span, message);
         }
         if let Some((span, message)) = archive.fault {
             let (kind, reader) = if self.only_nodeadm_joins() {
@@ -242,6 +254,38 @@ impl Reader<'_> {
             // What follows from it comes after it.
             self.data.defects.insert(before, defect);
         }
+    }
+
+    /// A part of a type that neither nodeadm nor cloud-init reads.
+    // amazon-eks-ami 81fec2e nodeadm configprovider/mime.go; cloud-init cloudinit/handlers/__init__.py,
+    // cloudinit/user_data.py
+    fn unread_type(&mut self, media_type: &str, body: Span, kind: PartKind) {
+        let text = body.of(self.text);
+        if kind != PartKind::Unknown || text.trim().is_empty() || has_expansion(media_type) {
+            return;
+        }
+        let node_config = nodeconfig::names_itself_node_config(text);
+        let message = match media_type {
+            "" | "text/plain" if node_config => {
+                "nodeadm reads a NodeConfig only in a part of the type application/node.eks.aws".to_owned()
+            }
+            // cloud-init looks at how such a part begins, and a placeholder may begin with anything.
+            "" | "text/plain" => return,
+            _ if OF_CLOUD_INIT.contains(&media_type) || media_type.starts_with("multipart/") => return,
+            _ => format!("neither nodeadm nor cloud-init reads a part of the type {media_type}"),
+        };
+        // Of a machine of the user's own, only what joins the cluster is known.
+        if self.data.family != Family::Custom || (node_config && !self.joins_otherwise()) {
+            let first = body.start + text.find('\n').unwrap_or(text.len());
+            self.defect(DefectKind::ReadByNothing, Span::new(body.start, first), message);
+        }
+    }
+
+    /// Whether a text in which a NodeConfig is not found may join the cluster by other means.
+    fn joins_otherwise(&self) -> bool {
+        let lower = self.text.to_ascii_lowercase();
+        let others = ["nodeadm init", "bootstrap.sh", "kubelet ", "content-type: application/node.eks.aws\n"];
+        others.iter().any(|other| lower.contains(other))
     }
 
     /// Whether the text that is passed through holds a NodeConfig for nodeadm to find, and nothing else that joins.
@@ -345,6 +389,12 @@ impl Reader<'_> {
         let Some((name, arguments)) = words.split_first() else { return };
         let path = name.text.as_str();
         let document = command.document.as_ref().filter(|document| mentions_kubelet(document.text.as_str()));
+        let misspelt = || known_flags::is_near(BOOTSTRAP, path) || BOOTSTRAP.strip_suffix(".sh") == Some(path);
+        if path != BOOTSTRAP && path.starts_with('/') && name.exact && command.runs == Runs::Always && misspelt() {
+            let message = format!("nothing is at {path}; the script of Amazon Linux 2 is {BOOTSTRAP}");
+            self.defect(DefectKind::NoBootstrapScript, name.text.span(), message);
+            return;
+        }
         match path.rsplit('/').next().unwrap_or_default() {
             "bootstrap.sh" if !path.contains('/') || path == "./bootstrap.sh" || path.ends_with("eks/bootstrap.sh") => {
                 self.bootstrap(command, name, arguments);
@@ -380,6 +430,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a word is nothing but a `\` with the blank behind it, at the end of a line.
+    fn is_escaped_blank(&self, word: &Word) -> bool {
+        let blank = |text: &str| !text.is_empty() && text.chars().all(|c| matches!(c, ' ' | '\t'));
+        let behind = self.text.get(word.text.span().end..).unwrap_or_default();
+        let line = behind.split('\n').next().unwrap_or_default();
+        blank(word.text.as_str()) && line.trim().is_empty() && behind.contains('\n')
+    }
+
     fn bootstrap(&mut self, command: &Command, name: &Word, arguments: &[Word]) {
         let span = Span::new(
             name.text.span().start,
@@ -387,6 +445,10 @@ impl Reader<'_> {
         );
         let span = if span.end > span.start { span } else { command.span };
         let reading = bootstrap::read(arguments, span);
+        if let Some(blank) = arguments.last().filter(|word| self.is_escaped_blank(word)) {
+            let message = "a blank stands behind this `\\`, so the command ends here, and the shell takes the next line for a command of its own";
+            self.defect(DefectKind::BlankAfterBackslash, blank.text.span(), message);
+        }
         let never = match command.runs {
             Runs::AfterExit => Some(Loss::AfterExit),
             Runs::SyntaxError => Some(Loss::SyntaxError),
@@ -612,7 +674,12 @@ impl Reader<'_> {
         let configs = std::mem::take(&mut self.data.node_configs);
         let karpenter = self.data.family != Family::Custom;
         let mut joined = Traced::default();
+        let replaced = if karpenter { KARPENTER_FIELDS } else { &[] };
         for config in &configs {
+            self.data.defects.extend_from_slice(&config.ignored);
+            if let Some(kubelet) = &config.kubelet {
+                self.data.defects.extend(kubelet_config::check(self.text, kubelet, replaced));
+            }
             for field in &config.fields {
                 let replaced = karpenter && KARPENTER_FIELDS.contains(&field.name.as_str());
                 self.data.arguments.push(Argument {
@@ -704,6 +771,14 @@ impl Reader<'_> {
             if !parsed {
                 continue;
             }
+            if flag
+                && argument.exact
+                && !has_expansion(&argument.value)
+                && let Some((span, why)) = kubelet_config::flag_refusal(argument.name(), &argument.value)
+            {
+                let message = format!("the kubelet exits over --{}: {why}", argument.name());
+                found.push(Defect { kind: DefectKind::InvalidFlagValue, span: argument.place(span), message });
+            }
             if argument.exact
                 && sets(&argument.setting, "register-with-taints")
                 && let Err(error) = kubelet_flags::parse_taints(&argument.value)
@@ -751,6 +826,26 @@ impl Reader<'_> {
         }
     }
 }
+
+/// Types of parts that cloud-init hands to somebody.
+// cloud-init cloudinit/handlers/*.py list_types, cloudinit/user_data.py
+const OF_CLOUD_INIT: &[&str] = &[
+    "text/x-shellscript",
+    "text/x-shellscript-per-boot",
+    "text/x-shellscript-per-instance",
+    "text/x-shellscript-per-once",
+    "text/cloud-config",
+    "text/cloud-config-jsonp",
+    "text/cloud-config-archive",
+    "text/cloud-boothook",
+    "text/jinja2",
+    "text/part-handler",
+    "text/upstart-job",
+    "text/x-include-url",
+    "text/x-include-once-url",
+    "text/x-not-multipart",
+    "text/x-python",
+];
 
 /// Quotes and dashes of typography.
 fn is_typographic(c: char) -> bool {
@@ -848,6 +943,9 @@ const KUBELET_PLACES: &[&str] = &[
     "/etc/default/kubelet",
     "/etc/sysconfig/kubelet",
 ];
+
+/// The script that joins a machine of Amazon Linux 2.
+const BOOTSTRAP: &str = "/etc/eks/bootstrap.sh";
 
 /// Programs that change a file named among their words.
 const EDITORS: &[&str] =

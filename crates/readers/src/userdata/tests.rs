@@ -459,12 +459,15 @@ fn noise_of_sixteen_kib_is_read_to_its_end_and_without_a_panic() {
 /// Of such a taint nothing is written, and the text ends.
 #[test]
 fn an_empty_taint_at_the_end_is_pointed_at_within_the_text() {
-    for text in [
-        node_config("    config:\n      registerWithTaints:\n      - "),
-        node_config("    config: {registerWithTaints: [ö: x]}\n"),
+    for (text, defects) in [
+        (node_config("    config:\n      registerWithTaints:\n      - "), vec![DefectKind::InvalidTaints]),
+        (
+            node_config("    config: {registerWithTaints: [ö: x]}\n"),
+            vec![DefectKind::FieldIgnored, DefectKind::InvalidTaints],
+        ),
     ] {
         let data = read(&text, Family::Custom);
-        assert_eq!(kinds(&data), [DefectKind::InvalidTaints], "{text}");
+        assert_eq!(kinds(&data), defects, "{text}");
         assert!(data.defects.iter().all(|defect| text.get(defect.span.start..defect.span.end).is_some()), "{text}");
     }
 }

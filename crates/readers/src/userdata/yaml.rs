@@ -14,13 +14,13 @@ const DEEPEST: usize = 16;
 /// More than user data of 16 KiB can write down without aliases that repeat each other.
 const MOST_NODES: usize = 20_000;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct YamlNode {
     pub value: YamlValue,
     pub span: Span,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum YamlValue {
     Null,
     Boolean(bool),
@@ -86,11 +86,33 @@ pub fn read(source: &str, span: Span) -> Result<YamlNode, Error> {
     };
     let read = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
     match read {
-        Ok(root) => Ok(node(root, span.start)),
+        Ok(root) => {
+            let mut root = node(root, span.start);
+            of_yaml_1_1(&mut root, source);
+            Ok(root)
+        }
         Err(error) => {
             let at = error.location().map_or(0, |location| offset(text, location));
             Err(Error { message: first_line(&error.to_string()), span: Span::new(span.start + at, span.start + at) })
         }
+    }
+}
+
+/// Go's YAML takes `yes` and `off` without quotes for booleans, as YAML 1.1 has it.
+// sigs.k8s.io/yaml goyaml.v2/resolve.go
+fn of_yaml_1_1(node: &mut YamlNode, source: &str) {
+    match &mut node.value {
+        YamlValue::Map(entries) => entries.iter_mut().for_each(|(_, node)| of_yaml_1_1(node, source)),
+        YamlValue::List(items) => items.iter_mut().for_each(|node| of_yaml_1_1(node, source)),
+        YamlValue::Text(text) if node.span.of(source).trim() == text => {
+            let value = match text.as_str() {
+                "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => true,
+                "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => false,
+                _ => return,
+            };
+            node.value = YamlValue::Boolean(value);
+        }
+        _ => {}
     }
 }
 
@@ -123,6 +145,21 @@ fn first_document(text: &str) -> &str {
         at += line.len();
     }
     text
+}
+
+/// What stands behind the first document, from the first line that says something.
+pub fn behind_first_document(source: &str, span: Span) -> Option<Span> {
+    let text = span.of(source);
+    let mut at = first_document(text).len();
+    for line in text.get(at..)?.split_inclusive('\n') {
+        let bare = line.trim();
+        let says_nothing = bare.is_empty() || bare.starts_with('#') || matches!(bare, "---" | "...");
+        if !says_nothing {
+            return Some(Span::new(span.start + at, span.start + at + line.trim_end().len()));
+        }
+        at += line.len();
+    }
+    None
 }
 
 fn node(raw: Spanned<Raw>, start: usize) -> YamlNode {
@@ -255,6 +292,16 @@ mod tests {
     #[test]
     fn only_the_first_document_counts() {
         assert!(whole("# c\n---\na: b\n---\nc: [").unwrap().get("a").is_some());
+    }
+
+    #[test]
+    fn booleans_are_those_of_yaml_1_1() {
+        let root = whole("a: yes\nb: \"yes\"\nc: [off, 'off', offset]\n").unwrap();
+        assert_eq!(root.get("a").unwrap().value, YamlValue::Boolean(true));
+        assert_eq!(root.get("b").unwrap().text(), Some("yes"));
+        let items = root.get("c").unwrap().items();
+        assert_eq!(items[0].value, YamlValue::Boolean(false));
+        assert_eq!((items[1].text(), items[2].text()), (Some("off"), Some("offset")));
     }
 
     #[test]

@@ -7,12 +7,13 @@ use toml::de::DeValue;
 
 use super::{Kind, fits};
 use crate::source_text::Span;
-use crate::userdata::kernel_tunables;
+use crate::userdata::{kernel_tunables, known_flags};
 
 /// A setting's name, in which `*` stands for any part, and what it holds.
 // bottlerocket v1.20.5 sources/models/src/lib.rs; what is newer: bottlerocket-settings-sdk
 // bottlerocket-settings-models/settings-extensions/*/src/lib.rs (kernel 193cc81, bootstrap-containers 96d45d3,
-// host-containers 5f7a725, network 923a01d, ntp 691ed58, container-runtime 985f108)
+// host-containers 5f7a725, network 923a01d, ntp 691ed58, container-runtime 985f108). Of those that are
+// `Any` only the names are known.
 const MODEL: &[(&str, Kind)] = &[
     ("autoscaling.should-wait", Kind::Boolean),
     ("aws.config", Kind::Text),
@@ -24,20 +25,20 @@ const MODEL: &[(&str, Kind)] = &[
     ("boot.kernel", Kind::TextsMap),
     ("boot.kernel-parameters", Kind::TextsMap),
     ("boot.reboot-to-reconcile", Kind::Boolean),
-    ("bootstrap-commands.*.commands", Kind::List),
+    ("bootstrap-commands.*.commands", Kind::TextLists),
     ("bootstrap-commands.*.essential", Kind::Boolean),
     ("bootstrap-commands.*.mode", Kind::Word(MODES)),
     ("bootstrap-containers.*.command", Kind::Texts),
     ("bootstrap-containers.*.essential", Kind::Boolean),
     ("bootstrap-containers.*.mode", Kind::Word(MODES)),
     ("bootstrap-containers.*.source", Kind::Text),
-    ("bootstrap-containers.*.user-data", Kind::Text),
+    ("bootstrap-containers.*.user-data", Kind::Base64),
     ("cloudformation.logical-resource-id", Kind::Text),
     ("cloudformation.should-signal", Kind::Boolean),
     ("cloudformation.stack-name", Kind::Text),
     ("container-registry.credentials", Kind::List),
     ("container-registry.creds", Kind::List),
-    ("container-registry.mirrors", Kind::ListOrTable),
+    ("container-registry.mirrors", Kind::Mirrors),
     ("container-runtime.enable-unprivileged-icmp", Kind::Boolean),
     ("container-runtime.enable-unprivileged-ports", Kind::Boolean),
     ("container-runtime.log-level", Kind::Text),
@@ -45,17 +46,21 @@ const MODEL: &[(&str, Kind)] = &[
     ("container-runtime.max-concurrent-unpacks", Kind::Integer),
     ("container-runtime.max-container-log-line-size", Kind::Integer),
     ("container-runtime.snapshotter", Kind::Text),
+    ("container-runtime-plugins", Kind::Any),
     ("dns.name-servers", Kind::Texts),
     ("dns.search-list", Kind::Texts),
     ("host-containers.*.command", Kind::Texts),
     ("host-containers.*.enabled", Kind::Boolean),
     ("host-containers.*.source", Kind::Text),
     ("host-containers.*.superpowered", Kind::Boolean),
-    ("host-containers.*.user-data", Kind::Text),
+    ("host-containers.*.user-data", Kind::Base64),
     ("kernel.lockdown", Kind::Word(LOCKDOWN)),
     ("kernel.modules.*.allowed", Kind::Boolean),
     ("kernel.modules.*.autoload", Kind::Boolean),
     ("kernel.sysctl", Kind::TextMap),
+    ("kubelet-device-plugins", Kind::Any),
+    // Looked at by itself.
+    ("kubernetes", Kind::Any),
     ("metrics.metrics-url", Kind::Text),
     ("metrics.send-metrics", Kind::Boolean),
     ("metrics.service-checks", Kind::Texts),
@@ -68,6 +73,8 @@ const MODEL: &[(&str, Kind)] = &[
     ("ntp.logging", Kind::Texts),
     ("ntp.options", Kind::Texts),
     ("ntp.time-servers", Kind::ListOrTable),
+    ("nvidia-container-runtime", Kind::Any),
+    ("oci-defaults", Kind::Any),
     ("oci-hooks.log4j-hotpatch-enabled", Kind::Boolean),
     ("pki.*.data", Kind::Text),
     ("pki.*.trusted", Kind::Boolean),
@@ -88,6 +95,10 @@ pub enum Wrong {
     Type(String),
     /// No version that is known here has a setting of this name; a newer one may.
     Unfamiliar(String),
+    /// A setting that Karpenter reads into its own struct: it launches nothing.
+    NoLaunch(String),
+    /// Not known, and nearly the name of one that is.
+    Misspelt(String, String),
     /// Bottlerocket takes it, and the kubelet, which has protectKernelDefaults, exits over it.
     Tunable(String),
     /// An image that can never be pulled, so that the container never runs.
@@ -106,7 +117,7 @@ fn walk(path: &[&str], key: Span, value: &toml::Spanned<DeValue<'_>>, found: &mu
     let span = super::spanned(value.span());
     let mut below = MODEL.iter().filter(|(row, _)| begins(row, path)).peekable();
     if below.peek().is_none() {
-        found(key, Wrong::Unfamiliar(name()));
+        found(key, nearest(path).map_or_else(|| Wrong::Unfamiliar(name()), |near| Wrong::Misspelt(name(), near)));
         return;
     }
     if let Some((_, kind)) = below.find(|(row, _)| row.split('.').count() == path.len()) {
@@ -118,7 +129,16 @@ fn walk(path: &[&str], key: Span, value: &toml::Spanned<DeValue<'_>>, found: &mu
                 Kind::Word(known) => known.join(" or "),
                 kind => kind.wanted().to_owned(),
             };
-            found(span, Wrong::Type(format!("{name} must be {wanted}")));
+            let message = format!("{name} must be {wanted}");
+            // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocketsettings.go BootstrapCommand
+            found(
+                span,
+                if path.first() == Some(&"bootstrap-commands") {
+                    Wrong::NoLaunch(message)
+                } else {
+                    Wrong::Type(message)
+                },
+            );
         } else if let (["kernel", "sysctl"], DeValue::Table(table)) = (path, value.get_ref()) {
             tunables(table, found);
         }
@@ -134,6 +154,17 @@ fn walk(path: &[&str], key: Span, value: &toml::Spanned<DeValue<'_>>, found: &mu
     for (key, value) in super::in_order(table) {
         walk(&[path, &[key.get_ref()]].concat(), super::spanned(key.span()), value, found);
     }
+}
+
+/// The setting whose name was probably meant. Short names are near many others.
+fn nearest(path: &[&str]) -> Option<String> {
+    let (last, parents) = path.split_last().filter(|(last, _)| last.len() > 4)?;
+    let beside = |row: &'static str| {
+        let own = row.split('.').nth(parents.len())?;
+        (begins(row, parents) && own != "*" && known_flags::is_near(own, last)).then_some(own)
+    };
+    let own = MODEL.iter().find_map(|&(row, _)| beside(row))?;
+    Some(format!("settings.{}", [parents, &[own]].concat().join(".")))
 }
 
 /// Whether a row is this setting, or one below it.
