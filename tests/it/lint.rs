@@ -1437,7 +1437,12 @@ fn an_archive_whose_parts_nobody_finds() {
 #[test]
 fn an_alias_whose_version_cannot_exist() {
     let found = |alias: &str| {
-        shown(&found_in("f", &format!("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: \"{alias}\"}}]\n")))
+        shown(&found_in(
+            "f",
+            &format!(
+                "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: \"{alias}\"}}]\n"
+            ),
+        ))
     };
     for alias in ["al2023@2023.0.20230222", "al2023@lates", "al2023@20240807", "al2@v1.31", "bottlerocket@1.20"] {
         assert_eq!(found(alias), ["Error NodeClassNotReady f:6:30"], "{alias}");
@@ -1485,7 +1490,10 @@ fn requirements_are_computed_as_sets() {
     ] {
         let found = found(requirement);
         let level = if fatal { "Error" } else { "Warning" };
-        assert!(found.len() == 1 && found[0].starts_with(&format!("{level} UnknownValue f:9:")), "{requirement}: {found:?}");
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("{level} UnknownValue f:9:")),
+            "{requirement}: {found:?}"
+        );
     }
     for fine in [
         "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
@@ -1505,16 +1513,26 @@ fn a_script_that_calls_nothing() {
         found(&format!("#!/bin/bash\n/etc/eks/bootsrap.sh shop {unregistered}\n")),
         ["Error UserDataStopsKubelet f:9:5"]
     );
-    let split = |end: &str| found(&format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop {unregistered} \\{end}\n  --use-max-pods false\n"));
+    let split = |end: &str| {
+        found(&format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop {unregistered} \\{end}\n  --use-max-pods false\n"))
+    };
     assert_eq!(split(" "), [format!("Warning BlankAfterBackslash f:9:{}", 5 + 28 + unregistered.len())]);
     assert_eq!(split(""), [""; 0]);
-    assert_eq!(found(&format!("#!/bin/bash\n/opt/shop/bootstrap.sh shop\n/etc/eks/bootstrap.sh shop {unregistered}\n")), [""; 0]);
+    assert_eq!(
+        found(&format!("#!/bin/bash\n/opt/shop/bootstrap.sh shop\n/etc/eks/bootstrap.sh shop {unregistered}\n")),
+        [""; 0]
+    );
 }
 
 #[test]
 fn values_of_a_class_that_are_refused() {
     let found = |kubelet: &str| {
-        shown(&found_in("f", &format!("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet:\n    {kubelet}\n")))
+        shown(&found_in(
+            "f",
+            &format!(
+                "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet:\n    {kubelet}\n"
+            ),
+        ))
     };
     assert_eq!(found("kubeReserved: {memory: 500MB}"), ["Error InvalidKubeletField f:8:28"]);
     assert_eq!(found("imageGCHighThresholdPercent: 70"), ["Error InvalidKubeletField f:8:34"]);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use testkit::go::module_source;
-use xtask::tables::{feature_gates, kubelet};
 use xtask::tables::instance_types::{self, FILE, MODULE, TABLE};
+use xtask::tables::{feature_gates, kubelet};
 
 use crate::upstream::table::Table;
 

@@ -333,15 +333,7 @@ mod tests {
         ] {
             assert_eq!(boundary(text).unwrap().as_deref(), Some(value), "{text}");
         }
-        for text in [
-            "; boundary=//",
-            "; boundary===",
-            "; boundary=a/b",
-            "; boundary=\"//",
-            "; boundary",
-            " boundary=B",
-            "; a=b c",
-        ] {
+        for text in ["; boundary=//", "; boundary===", "; boundary=a/b", "; boundary=\"//", "; boundary", "; a=b c"] {
             assert!(boundary(text).is_err(), "{text}");
         }
         assert!(boundary("; boundary=a; boundary=b").unwrap_err().contains("twice"));

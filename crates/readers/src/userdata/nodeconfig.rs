@@ -344,7 +344,7 @@ mod tests {
             ("spec:\n  kubelet:\n  config:\n    a: b\n", "b"),
             ("spec: {kubelet: {configuration: x}}\n", "x"),
             ("spec: {Kubelet: x}\n", "x"),
-            ("Spec: {kubelet: {}}\n", "{}"),
+            ("Spec: {kubelet: {}}\n", "kubelet"),
             ("spec: {instance: {localStorage: {mountpath: /mnt}}}\n", "/mnt"),
             ("spec: {featureGates: {FastImagePul: true}}\n", "true"),
             ("spec: {}\n---\nkind: NodeConfig\n", "kind: NodeConfig"),
