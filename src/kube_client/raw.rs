@@ -55,8 +55,8 @@ impl Raw {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The facts of it. Lists leave out the type of their items, so that of the list is taken.
-    /// The fields of another type than the kind has there come with it.
+    /// The facts of it, and the fields of another type than the kind has there. Lists leave out the type of their
+    /// items, so that of the list is taken.
     pub fn read(&self, input: Input, resource: &ApiResource) -> Result<(Object, Vec<OddField>), String> {
         let (mut object, odd) = match Object::read(input, &mut serde_json::Deserializer::from_str(self.text())) {
             Ok(object) => (object, Vec::new()),
@@ -66,6 +66,10 @@ impl Raw {
                     .map_err(|odd| odd.first().map_or_else(|| "it is no such object".to_owned(), ToString::to_string))?
             }
         };
+        // Without its name nobody can say whose fields these are.
+        if let Some(field) = odd.iter().find(|field| field.touches("metadata.name") && !field.is_read) {
+            return Err(field.to_string());
+        }
         if let Object::NodeClass(class) = &mut object {
             class.api_version.clone_from(&resource.api_version);
             class.kind.clone_from(&resource.kind);
@@ -134,9 +138,10 @@ mod tests {
         let list: ObjectList<Raw> = serde_json::from_str(list).unwrap();
         let names: Vec<_> = list.items.iter().map(Raw::name).collect();
         assert_eq!(names, ["a", "", "", "b"]);
-        let read: Vec<_> = list.items.iter().map(|raw| raw.read(Input::NodeClasses, &node_classes()).is_ok()).collect();
-        assert_eq!(read, [true, false, false, false]);
-        let Ok(Object::NodeClass(class)) = list.items[0].read(Input::NodeClasses, &node_classes()) else {
+        let read = |raw: &Raw| raw.read(Input::NodeClasses, &node_classes());
+        let odd: Vec<_> = list.items.iter().map(|raw| read(raw).map(|(_, odd)| odd.len()).ok()).collect();
+        assert_eq!(odd, [Some(0), None, None, Some(1)]);
+        let Ok((Object::NodeClass(class), _)) = read(&list.items[0]) else {
             panic!("no class")
         };
         assert_eq!((class.api_version.as_str(), class.kind.as_str()), ("karpenter.k8s.aws/v1", "EC2NodeClass"));

@@ -49,7 +49,7 @@ async fn views(client: &Client, input: Input, unread: &str) -> (Vec<Value>, bool
             _ => panic!("{}: what is there is not told", input.name()),
         }
     }
-    let view = |object: &Raw| serde_json::to_value(object.read(input, &resource).expect("a view")).expect("JSON");
+    let view = |object: &Raw| serde_json::to_value(object.read(input, &resource).expect("a view").0).expect("JSON");
     (objects.iter().map(view).collect(), objects.iter().any(|object| object.text().contains(unread)))
 }
 

@@ -50,6 +50,10 @@ pub fn shutdown_of_image(minor: Option<u32>) -> &'static [(&'static str, &'stati
 /// Over what of the text, together with the defaults and `spec.kubelet` of the class, a kubelet of this minor version
 /// exits.
 pub fn refusals(data: &UserData, minor: Option<u32>, class: &BTreeMap<String, Json>) -> Vec<Defect> {
+    // Of a template nobody knows which fields remain.
+    if data.defects.iter().any(|defect| defect.kind == DefectKind::Template) {
+        return Vec::new();
+    }
     let nodeadm = match data.family {
         Family::Al2023 => true,
         Family::Custom => !data.node_configs.is_empty(),
@@ -263,7 +267,8 @@ fn soft_eviction(merged: &Merged) -> Option<(Span, String)> {
     let (periods, true) = merged.keys("evictionSoftGracePeriod") else { return None };
     // Thresholds of 0% and 100% are none.
     let counts = |told: &Told| told.value.as_deref().is_some_and(|value| !matches!(value, "0%" | "100%"));
-    let lacks = |key: &str| periods.iter().all(|(period, _)| *period != key);
+    let periods: HashSet<&str> = periods.iter().map(|(period, _)| *period).collect();
+    let lacks = |key: &str| !periods.contains(key);
     let (key, told) = thresholds.into_iter().find(|(key, told)| counts(told) && told.span.is_some() && lacks(key))?;
     Some((told.span?, format!("evictionSoftGracePeriod.{key} must be specified for the soft threshold of {key}")))
 }

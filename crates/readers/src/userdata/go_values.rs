@@ -42,7 +42,7 @@ pub fn duration(text: &str) -> Result<i128, String> {
         let tens = 10_i128.pow(u32::try_from(fraction.len()).unwrap_or_default());
         let part = number(whole)
             .and_then(|whole| whole.checked_mul(nanoseconds))
-            .and_then(|whole| Some(whole + number(fraction)? * nanoseconds / tens));
+            .and_then(|whole| whole.checked_add(number(fraction)? * nanoseconds / tens));
         total =
             part.and_then(|part| total.checked_add(part)).filter(|t| *t <= i128::from(i64::MAX)).ok_or_else(invalid)?;
         rest = behind;

@@ -109,7 +109,11 @@ fn changes(text: &str, defect: &Defect) -> Changes {
         {
             Changes::Reading
         }
-        D::NodeConfigWrongType | D::TomlWrongType | D::SettingRefused => {
+        D::NodeConfigWrongType
+        | D::TomlWrongType
+        | D::SettingRefused
+        | D::InvalidField
+        | D::InvalidFlagValue => {
             let written = defect.span.of(text);
             // In quotes it stays a string, whatever it holds.
             if has_placeholder(written) && !written.starts_with(['"', '\'']) {
@@ -127,6 +131,7 @@ fn changes(text: &str, defect: &Defect) -> Changes {
         | D::UnfamiliarSetting
         | D::NodeConfigWrongKind
         | D::MisreadAsNodeConfig
+        | D::DocumentIgnored
             if has_placeholder(defect.span.of(text)) =>
         {
             Changes::Value

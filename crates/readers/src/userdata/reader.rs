@@ -232,7 +232,10 @@ impl Reader<'_> {
             }
             self.part(kind, entry.body);
         }
-        if let Some((span, boundary)) = archive.unused_boundary {
+        // A placeholder may hold the parts with their delimiters.
+        if archive.unused_boundary.is_some() && has_placeholder(self.text) {
+            self.unread(self.whole());
+        } else if let Some((span, boundary)) = archive.unused_boundary {
             let (kind, reader) = if self.only_nodeadm_joins() {
                 (DefectKind::NodeConfigUnreachable, "nodeadm finds no NodeConfig")
             } else {
