@@ -457,7 +457,7 @@ impl Operator<'_> {
                     input = name,
                     object,
                     error,
-                    "cannot read a part of an object; of a whole object nodewhy uses the last readable state"
+                    "cannot read all of an object; nodewhy uses the readable fields, or else the last readable state"
                 );
             }
             Change::Applied(object) => {

@@ -184,8 +184,7 @@ impl Diagnose {
         Style { format: self.output, color: color(self.color), now, width: width(), details }
     }
 
-    /// Whether something is stuck, and the verdict as sure as --fail-on says, or something could not be read that may be
-    /// stuck.
+    /// Whether something is stuck and the verdict is as sure as --fail-on says, or nodewhy could not read an object.
     pub(super) fn fails(&self, survey: &Survey) -> bool {
         self.fail_on.is_some_and(|least| survey.surest() >= Some(least.into()) || !survey.judged.unread.is_empty())
     }

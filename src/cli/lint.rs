@@ -81,7 +81,7 @@ pub fn run(args: &Lint) -> ExitCode {
         complain(
             "nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read",
         );
-        // A folder may well hold none. A file that is named was meant to.
+        // A folder may hold no such object. A file that you name was meant to.
         let is_meant = |path: &PathBuf| !path.is_dir();
         if !summary.complaints.is_empty() || (report.is_empty() && paths.iter().any(is_meant)) {
             return ExitCode::from(BAD_INPUT);
@@ -102,7 +102,7 @@ pub fn run(args: &Lint) -> ExitCode {
     ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
 }
 
-/// Of what is skipped no more is named.
+/// More skipped files and documents are only counted.
 const MOST_SKIPPED: usize = 20;
 
 /// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where

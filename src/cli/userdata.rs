@@ -127,7 +127,7 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
     {
         if !class.is_ec2() {
             complain(&format!(
-                "{} {} is of {}: only EC2NodeClasses have user data",
+                "{} {} of {} has no user data that nodewhy reads; only EC2NodeClasses do",
                 class.kind,
                 class.name(),
                 class.api_version
@@ -167,7 +167,7 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
     if clean { ExitCode::from(u8::from(pages.iter().any(fails))) } else { ExitCode::from(BAD_INPUT) }
 }
 
-/// Manifests as people write them: they end as they like, and may be templates.
+/// Manifests that people wrote by hand: they may end anywhere and may be templates.
 struct Manifests<'s> {
     state: &'s mut ClusterState,
     templates: Vec<String>,

@@ -3,6 +3,7 @@
 use super::dump::without_place;
 use super::regular;
 use engine::api::NodeDiagnosis;
+use readers::userdata::yaml_mistake;
 use serde_json::Value;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub fn load(file: &Path) -> Result<Vec<NodeDiagnosis>, String> {
     let documents: Vec<Value> = match serde_json::from_str(&text) {
         Ok(document) => vec![document],
         Err(_) => serde_saphyr::from_multiple(&text)
-            .map_err(|error| format!("{shown} is no YAML: {}", without_place(&error.to_string())))?,
+            .map_err(|error| format!("{shown} is no YAML: {}", without_place(&yaml_mistake(&error))))?,
     };
     let mut all = Vec::new();
     for document in documents {

@@ -168,7 +168,7 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
                 "the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints",
             );
         } else if reader.document == 0 {
-            reader.summary.skipped.push(of_file(file, "nothing but comments at most: skipped".to_owned()));
+            reader.summary.skipped.push(of_file(file, "empty, or only comments: skipped".to_owned()));
         }
     }
     if let Some(error) = text.error() {
@@ -211,7 +211,7 @@ struct Reader<'r> {
 /// What a piece of text gave. Nothing but the text was looked at, so that pieces can be read side by side.
 enum Piece {
     Object(Box<Object>, Vec<OddField>),
-    /// An object of this kind that cannot be read over these fields.
+    /// An object of this kind that cannot be read because of these fields.
     Unreadable(String, Vec<OddField>),
     /// A kind that no rule reads.
     Ignored,
@@ -246,7 +246,7 @@ impl Reader<'_> {
         Complaint { file: self.file.to_owned(), document, item, line, message }
     }
 
-    /// Of text that cannot be read: a complaint where it may hold what is looked for, else a note.
+    /// Takes text that cannot be read: a complaint if it may hold an object that the sink wants, else a note.
     fn unreadable(&mut self, text: &str, line: usize, message: String) {
         if self.sink.may_hold_objects(text) {
             return self.complain(line, message);

@@ -99,12 +99,12 @@ fn unplaced(waiting: &UnplacedPods, judged: &Judged) -> String {
     )
 }
 
-/// `Not judged, as it could not be read: dump.yaml:7: document 1: …; and 3 more.`
+/// `nodewhy could not read and did not judge: dump.yaml:7: document 1: …; and 3 more.`
 fn unread_objects(judged: &Judged) -> Option<String> {
     let (shown, more) = (judged.unread.iter().take(NAMED).cloned().collect::<Vec<_>>(), judged.unread.len());
     let more = more.saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    (!shown.is_empty()).then(|| format!("Not judged, as it could not be read: {}{more}.", shown.join("; ")))
+    (!shown.is_empty()).then(|| format!("nodewhy could not read and did not judge: {}{more}.", shown.join("; ")))
 }
 
 fn missing(judged: &Judged) -> Option<String> {

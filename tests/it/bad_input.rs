@@ -208,7 +208,7 @@ fn a_json_list_with_one_bad_item() {
         ),
     );
     answer
-        .complains(&["dump.json:2: document 1, item 1", "Node 7: metadata.name is a number, and must be text"])
+        .complains(&["dump.json:2: document 1, item 1", "Node 7: metadata.name is a number, but must be text"])
         .judges_the_rest();
 }
 
@@ -241,7 +241,7 @@ fn a_yaml_list_with_one_broken_item() {
     Dump::judge(&text)
         .complains(&[
             "dump.yaml:7: document 1, item 1",
-            "this Node cannot be read: metadata.name is a map, and must be text",
+            "this Node cannot be read: metadata.name is a map, but must be text",
         ])
         .judges_the_rest();
 }
@@ -497,10 +497,10 @@ fn one_odd_field_hides_no_object_and_is_no_all_clear() {
     let class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: web}\nspec:\n  role: r\n  metadataOptions:\n    httpPutResponseHopLimit: two\n";
     let answer = Dump::judge(class);
     answer.complains(&[
-        "dump.yaml:7: document 1: EC2NodeClass web: spec.metadataOptions.httpPutResponseHopLimit is text, and must be a whole number",
+        "dump.yaml:7: document 1: EC2NodeClass web: spec.metadataOptions.httpPutResponseHopLimit is text, but must be a whole number",
     ]);
     assert!(answer.out.contains("nothing that could be read is stuck"), "{}", answer.out);
-    assert!(answer.out.contains("Not judged, as it could not be read: "), "{}", answer.out);
+    assert!(answer.out.contains("nodewhy could not read and did not judge: "), "{}", answer.out);
     assert!(!answer.out.contains("nothing is stuck"), "{}", answer.out);
     // A quantity is a number or text.
     let volume = class.replace(
@@ -518,6 +518,6 @@ fn messages_are_about_the_file_and_not_about_a_parser() {
     Dump::judge(&twice).complains(&["dump.yaml:5: document 1: NodeClaim general-7xk2p: metadata is written twice"]);
     let cut = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\n...\nspec: {}\n";
     let answer = Dump::judge(format!("{cut}---\n{STUCK}"));
-    answer.complains(&["dump.yaml:5: document 1", "a line `...` above it ends the document"]).judges_the_rest();
+    answer.complains(&["dump.yaml:4: document 1: this line `...` ends the document"]).judges_the_rest();
     assert!(!answer.err.contains("from_str"), "{}", answer.err);
 }

@@ -1180,7 +1180,7 @@ fn a_repository_is_linted_with_all_that_lies_in_it() {
     let Answer { code, err, .. } = run(&["-f", &root], "");
     assert_eq!(code, 0, "{err}");
     for note in [
-        "disabled.yaml: nothing but comments at most: skipped",
+        "disabled.yaml: empty, or only comments: skipped",
         "tsconfig.json:2: document 1: this is no YAML",
         "app.yaml:5: Deployment/app: spec.replicas is a placeholder; not judged",
         "chart/templates/svc.yaml is a template; render it first: helm template",

@@ -154,7 +154,7 @@ pub struct ClusterState {
     kube_proxy_server: Option<String>,
     windows_ipam: Option<String>,
     api_server: ApiServerFacts,
-    /// What could not be read, a sentence each.
+    /// Objects and fields that nodewhy could not read, a sentence each.
     unread: Vec<String>,
     karpenter: BTreeMap<Key, Karpenter>,
     custom_resources: BTreeMap<String, CustomResourceDefinition>,
@@ -202,14 +202,14 @@ impl ClusterState {
         &self.api_server
     }
 
-    /// Objects and fields that could not be read, a sentence each: what they hold is not judged.
+    /// Objects and fields that nodewhy could not read and did not judge, a sentence each.
     pub fn unread(&self) -> &[String] {
         &self.unread
     }
 
-    /// Takes what could not be read.
+    /// Takes a sentence about an object or a field that nodewhy could not read.
     pub fn could_not_read(&mut self, what: String) {
-        /// Nobody reads more of them.
+        /// Enough to show that the dump is odd.
         const MOST: usize = 100;
         if self.unread.len() < MOST {
             self.unread.push(what);

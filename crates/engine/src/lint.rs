@@ -83,7 +83,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether there is nothing to say of what was given.
+    /// Whether the input gave nothing to say.
     pub fn is_empty(&self) -> bool {
         self.looked_at == 0 && self.templates.is_empty() && self.notes.is_empty()
     }
@@ -134,8 +134,8 @@ impl Sink for Files {
         if let Some(version) = former::version(&object) {
             self.former.entry(version).or_default().push(text.file.to_owned());
         }
-        // Events tell of machines that were; whether others joined tells of the files. What shows places in the text of
-        // a kind of before Karpenter 0.32 would have to know its fields.
+        // Events tell of machines that were; whether others joined tells of the files. Fields of a kind
+        // before Karpenter 0.32 have no places here.
         if object.input() != Input::Events && object.former_kind().is_none() {
             self.objects.push((object, text.into()));
         }
@@ -313,7 +313,7 @@ struct Cluster {
     pieces: BTreeMap<Key, Piece>,
     /// The fields that do not have their type.
     odd: BTreeMap<Key, Vec<OddField>>,
-    /// What is wrong with aws-auth where nobody reads it.
+    /// Mistakes in parts of aws-auth that the authenticator does not read.
     unread_auth: Vec<Mistake>,
     /// The minor version that the user named.
     kubernetes: Option<u32>,
@@ -338,7 +338,7 @@ impl Cluster {
         for mistake in mistakes {
             let Blame { kind, name, field, .. } = &mistake.blame;
             let key = (kind.clone(), name.clone());
-            // What a field says that was not read is not known, also not that it says nothing.
+            // nodewhy knows nothing about a field that it could not read, so it does not call it missing either.
             let is_unread =
                 |field: &str| self.odd.get(&key).into_iter().flatten().any(|odd| !odd.is_read && odd.touches(field));
             if let Some(piece) = self.pieces.get(&key)

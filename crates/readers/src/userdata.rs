@@ -40,6 +40,7 @@ use kubelet_flags::{FlagError, RegisteredTaint};
 pub use nodeconfig::NodeConfig;
 pub use placeholder::has_placeholder;
 pub use reader::LARGEST;
+pub use yaml::mistake as yaml_mistake;
 use traced::Traced;
 
 use crate::source_text::Span;
@@ -287,13 +288,13 @@ pub enum DefectKind {
     NodeConfigWrongKind,
     NodeConfigWrongType,
     NodeConfigIgnored,
-    /// Whoever reads the document does not know it.
+    /// The program that reads the document does not know the field.
     FieldIgnored,
     /// A YAML document behind the first.
     DocumentIgnored,
     /// A field of the kubelet's configuration over which it exits.
     InvalidField,
-    /// The same of a flag.
+    /// A value of a flag over which the kubelet exits.
     InvalidFlagValue,
     ContainerdConfigUnreadable,
     /// containerd's own plugin for the kubelet does not load with it.
@@ -355,7 +356,7 @@ pub enum DefectKind {
     OtherCluster,
     /// The text's own list of taints replaces Karpenter's.
     DropsTaints,
-    /// What stands there is known only once the template is rendered.
+    /// The text is known only after the template is rendered.
     Template,
 }
 
@@ -501,7 +502,7 @@ impl UserData {
         })
     }
 
-    /// What in the kubelet's configuration contradicts something else in it, so that a kubelet of this minor version of
+    /// Fields of the kubelet's configuration that contradict each other, so that a kubelet of this minor version of
     /// Kubernetes 1 exits. `class` is `spec.kubelet` of the node class.
     pub fn contradictions(&self, minor: Option<u32>, class: &BTreeMap<String, serde_json::Value>) -> Vec<Defect> {
         config_rules::refusals(self, minor, class)

@@ -5,7 +5,7 @@ use super::text::LongText;
 use super::{Piece, Reader, read_value, repeated, without_place};
 use engine::objects::input::TypeMeta;
 use engine::objects::odd::OddField;
-use serde_saphyr::UserMessageFormatter;
+use readers::userdata::yaml_mistake;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 pub(super) struct Yaml;
@@ -142,34 +142,38 @@ fn options(text: &str, policy: DuplicateKeyPolicy) -> serde_saphyr::Options {
 fn read(text: &str, type_of_items: &TypeMeta) -> Piece {
     match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options(text, DuplicateKeyPolicy::Error)) {
         Ok(value) => read_value(value, type_of_items),
-        Err(error) => read_twice(text, type_of_items).unwrap_or_else(|| {
-            let lines = error.location().map_or(0, |l| usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
-            Piece::Bad(lines, no_yaml(text, lines, &error))
-        }),
+        Err(serde_saphyr::Error::DuplicateMappingKey { .. }) => read_repeated(text, type_of_items),
+        Err(error) => no_yaml(text, &error),
     }
 }
 
 /// Reads text in which a map has a key twice, as kubectl does: the last one counts.
-fn read_twice(text: &str, type_of_items: &TypeMeta) -> Option<Piece> {
+fn read_repeated(text: &str, type_of_items: &TypeMeta) -> Piece {
     let options = options(text, DuplicateKeyPolicy::LastWins);
-    let value = serde_saphyr::from_str_with_options::<serde_json::Value>(text, options).ok()?;
-    let repeated = repeated::keys(text);
-    Some(match read_value(value, type_of_items) {
+    let value = match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options) {
+        Ok(value) => value,
+        Err(error) => return no_yaml(text, &error),
+    };
+    match read_value(value, type_of_items) {
         Piece::Object(object, mut odd) => {
-            odd.extend(repeated.into_iter().map(|(path, line)| OddField::twice(path, line)));
+            odd.extend(repeated::keys(text).into_iter().map(|(path, line)| OddField::twice(path, line)));
             Piece::Object(object, odd)
         }
         piece => piece,
-    })
+    }
 }
 
-/// Why text is no YAML, in words that are not about the parser's own interface.
-fn no_yaml(text: &str, lines: usize, error: &serde_saphyr::Error) -> String {
-    if text.lines().take(lines).any(|line| line.trim_end() == "...") && error.to_string().contains("from_str_multiple")
+/// Why text is no YAML, at the line that has to change.
+fn no_yaml(text: &str, error: &serde_saphyr::Error) -> Piece {
+    let ends_document = |line: &str| line.trim_end() == "...";
+    if let serde_saphyr::Error::MultipleDocuments { .. } = error
+        && let Some(at) = text.lines().position(ends_document)
     {
-        return "this belongs to no document: a line `...` above it ends the document".to_owned();
+        let message = "this line `...` ends the document, so the text below it belongs to no object; remove the line";
+        return Piece::Bad(at, message.to_owned());
     }
-    format!("this is no YAML: {}", without_place(&error.render_with_formatter(&UserMessageFormatter)))
+    let line = error.location().map_or(0, |l| usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
+    Piece::Bad(line, format!("this is no YAML: {}", without_place(&yaml_mistake(error))))
 }
 
 impl Reader<'_> {

@@ -34,7 +34,7 @@ pub struct Judged {
     /// What could not be read and would have been looked at, by the names that users know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// Objects and fields that could not be read, a sentence each: what they hold is not judged.
+    /// Objects and fields that nodewhy could not read and did not judge, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
     /// The other time that a dump may have been made at, where that gives another answer.

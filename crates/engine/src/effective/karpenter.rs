@@ -198,7 +198,7 @@ fn labels(machine: &Machine) -> Vec<Value> {
 
 const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
 
-/// What Karpenter's own NodeConfig says of the instance's disks.
+/// The disks in Karpenter's own NodeConfig.
 // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/nodeadm.go getNodeConfigYAML
 fn local_storage(machine: &Machine) -> Option<Value> {
     let policy = machine.class.spec.instance_store_policy.as_deref().filter(|policy| *policy == "RAID0")?;

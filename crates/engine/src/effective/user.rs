@@ -113,7 +113,7 @@ fn cluster(data: &UserData) -> Vec<Value> {
     values
 }
 
-/// What a NodeConfig asks of nodeadm itself. Karpenter's is merged last.
+/// The settings of a NodeConfig for nodeadm itself. Karpenter's NodeConfig is merged last.
 fn node_configs(data: &UserData) -> Vec<Value> {
     let mut values = Vec::new();
     for (number, config) in (30_000..).zip(&data.node_configs) {

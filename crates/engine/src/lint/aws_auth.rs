@@ -1,4 +1,5 @@
-//! The ConfigMap aws-auth by itself: entries that say they are for nodes and make none, and maps that nobody reads.
+//! The ConfigMap aws-auth by itself: entries for nodes that authorize no node, and maps that the authenticator does not
+//! read.
 
 use super::{Level, Mistake};
 use crate::api::Blame;
@@ -7,19 +8,19 @@ use crate::objects::ConfigMap;
 use readers::aws_auth::{NODES_GROUP, NodeFlaw, RoleMapping, UsernameFlaw};
 use readers::source_text::Span;
 
-/// Entries of `mapRoles` for nodes that make no node of any caller.
+/// Entries of `mapRoles` for nodes that authorize no caller.
 pub fn entries(auth: &AwsAuthFacts) -> Vec<Mistake> {
     auth.read.roles.iter().filter_map(|entry| mistake(auth, entry, &entry.node_flaw()?)).collect()
 }
 
 fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<Mistake> {
-    let unless = "An access entry for the role would make up for it.";
+    let unless = "An access entry for the role would replace it.";
     let (cause, span, message, fix): (_, Span, _, _) = match flaw {
         NodeFlaw::Arn(miss) => (
             "AwsAuthArnNeverMatches",
             entry.arn_span,
-            format!("The ARN {} in ConfigMap aws-auth {}, so it matches nobody. {unless}", entry.role_arn, miss.why()?),
-            "Write arn:aws:iam::ACCOUNT:role/NAME, without a path, also if the role has one.",
+            format!("The ARN {} in ConfigMap aws-auth {}, so it matches no caller. {unless}", entry.role_arn, miss.why()?),
+            "Write arn:aws:iam::ACCOUNT:role/NAME, without a path, even if the role has one.",
         ),
         NodeFlaw::Username(flaw) => (
             "AwsAuthEntryIncomplete",
@@ -56,7 +57,7 @@ fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<
     })
 }
 
-/// The keys of `data`, which are exact, and what people write in their place.
+/// The keys of `data`, which are exact, and the keys that people write instead.
 // aws-iam-authenticator 81b1dab pkg/mapper/configmap/configmap.go ParseMap
 const KEYS: [(&str, [&str; 6]); 3] = [
     ("mapRoles", ["maproles", "MapRoles", "map_roles", "map-roles", "mapRole", "maprole"]),
@@ -64,7 +65,7 @@ const KEYS: [(&str, [&str; 6]); 3] = [
     ("mapAccounts", ["mapaccounts", "MapAccounts", "map_accounts", "map-accounts", "mapAccount", "mapaccount"]),
 ];
 
-/// A ConfigMap aws-auth of another namespace, and keys that differ in case or by a slip: nobody reads them.
+/// A ConfigMap aws-auth in another namespace, and misspelled keys: the authenticator reads neither.
 pub fn unread(map: &ConfigMap, has: &dyn Fn(&str) -> bool) -> Vec<Mistake> {
     let blame = |field: String| Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field(field);
     let mistake = |message: String, fix: String, field: String| Mistake {
@@ -79,7 +80,7 @@ pub fn unread(map: &ConfigMap, has: &dyn Fn(&str) -> bool) -> Vec<Mistake> {
     let elsewhere = namespace.filter(|namespace| !readers::userdata::has_expansion(namespace)).map(|namespace| {
         mistake(
             format!(
-                "ConfigMap aws-auth is in the namespace {namespace}, and the authenticator reads only kube-system."
+                "ConfigMap aws-auth is in the namespace {namespace}, but the authenticator reads only kube-system."
             ),
             "Write namespace: kube-system.".to_owned(),
             "metadata.namespace".to_owned(),

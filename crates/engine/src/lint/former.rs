@@ -19,7 +19,7 @@ fn is_beta(version: &str) -> Option<String> {
     matches!(version, "karpenter.sh/v1beta1" | "karpenter.k8s.aws/v1beta1").then(|| version.to_owned())
 }
 
-/// What to do about the objects of such a version in these files.
+/// Says what to do about the objects of such a version in these files.
 // https://karpenter.sh/v1.0/upgrading/v1-migration/ and /v0.32/upgrading/v1beta1-migration/; core v1.1.0 drops v1beta1
 pub fn told(version: &str, files: &[String]) -> String {
     /// Files that are named.
@@ -32,11 +32,11 @@ pub fn told(version: &str, files: &[String]) -> String {
     let objects = if files.len() == 1 { "1 object".to_owned() } else { format!("{} objects", files.len()) };
     if version.ends_with("v1beta1") {
         format!(
-            "{objects} of {version} ({shown}{more}): judged, but Karpenter 1.1 and later does not read them; write them as v1: https://karpenter.sh/v1.0/upgrading/v1-migration/"
+            "{objects} of {version} ({shown}{more}): judged, but Karpenter 1.1 and later does not serve them. Write them as v1: https://karpenter.sh/v1.0/upgrading/v1-migration/"
         )
     } else {
         format!(
-            "{objects} of {version} ({shown}{more}): not judged, and Karpenter 0.33 and later does not read them; convert them to NodePool and EC2NodeClass: https://karpenter.sh/v0.32/upgrading/v1beta1-migration/"
+            "{objects} of {version} ({shown}{more}): not judged, and Karpenter 0.33 and later does not serve them. Convert them to NodePool and EC2NodeClass: https://karpenter.sh/v0.32/upgrading/v1beta1-migration/"
         )
     }
 }

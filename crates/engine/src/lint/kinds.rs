@@ -16,7 +16,7 @@ pub fn group(kind: &str, name: &str, api_version: &str) -> Option<Flaw> {
     (group != own && !has_expansion(group)).then(|| Flaw {
         cause: "WrongApiGroup",
         message: format!(
-            "{kind} {name} is of {api_version}, and {group} has no kind {kind}: the API server refuses it."
+            "{kind} {name} has the apiVersion {api_version}, but {group} has no kind {kind}. The API server rejects it."
         ),
         fix: format!("Write apiVersion: {own}/v1."),
         field: "apiVersion".to_owned(),
@@ -33,7 +33,7 @@ pub fn foreign_kind(pool: &NodePool) -> Option<Flaw> {
     (is_foreign && !kind.is_empty() && !has_expansion(kind)).then(|| Flaw {
         cause: "ForeignNodeClassRef",
         message: format!(
-            "NodePool {} names a {kind} of the group karpenter.k8s.aws, which has no such kind: Karpenter ignores the NodePool.",
+            "NodePool {} names a {kind} of the group karpenter.k8s.aws, which has no such kind. Karpenter ignores the NodePool.",
             pool.name()
         ),
         fix: "Write kind: EC2NodeClass.".to_owned(),
@@ -60,14 +60,14 @@ pub fn fields(pool: &NodePool, has: &dyn Fn(&str) -> bool) -> Vec<Flaw> {
     if has("spec.template.spec.kubelet") {
         flaws.push(flaw(
             "spec.template.spec.kubelet",
-            format!("NodePool {name} has spec.template.spec.kubelet, which v1 does not have, so it is lost."),
+            format!("NodePool {name} has spec.template.spec.kubelet, which v1 does not have. The API server drops it."),
             "Move it to spec.kubelet of the EC2NodeClass.",
         ));
     }
     if has(reference) && !has(&format!("{reference}.group")) {
         flaws.push(flaw(
             reference,
-            format!("NodePool {name} names its class without a group, which v1 requires: the API server refuses it."),
+            format!("NodePool {name} names its class without a group, which v1 requires. The API server rejects it."),
             "Write group: karpenter.k8s.aws, kind: EC2NodeClass and the name.",
         ));
     }

@@ -67,7 +67,7 @@ fn is_size(value: &str) -> bool {
     many || (metal && is_kebab(value)) || matches!(value, "nano" | "micro" | "small" | "medium" | "large")
 }
 
-/// What a name of AWS's says of a place.
+/// The kind of place that a name of AWS stands for.
 #[derive(PartialEq, Eq)]
 enum Named {
     Region,

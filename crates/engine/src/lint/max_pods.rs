@@ -11,7 +11,7 @@ pub fn flaw(class: &NodeClass) -> Option<Flaw> {
     is_zero.then(|| Flaw {
         cause: "NoRoomForPods",
         message: format!(
-            "EC2NodeClass {} has maxPods 0: every instance type has room for no pod, so nothing is launched.",
+            "EC2NodeClass {} has maxPods 0. Every instance type then has room for no pod, so Karpenter launches nothing.",
             class.name()
         ),
         fix: "Write how many pods an instance may have, or remove maxPods.".to_owned(),

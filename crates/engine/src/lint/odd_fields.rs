@@ -6,7 +6,7 @@ use crate::api::Blame;
 use crate::objects::input::Object;
 use crate::objects::odd::OddField;
 
-/// Of an object that is not judged itself.
+/// A note about a field of an object that lint does not judge itself.
 pub fn note(object: &Object, piece: &Piece, field: &OddField) -> String {
     told(&format!("{}/{}", object.type_meta().kind, object.meta().name), piece, field)
 }
@@ -16,7 +16,7 @@ fn told(object: &str, piece: &Piece, field: &OddField) -> String {
     format!("{file}:{}: {object}: {field}; not judged", piece.place_of(&field.path).line)
 }
 
-/// What is wrong with these fields of an object, and where; and what cannot be judged of it.
+/// The mistakes in these fields of an object, each with its place. The notes say which fields lint cannot judge.
 pub fn flaws(blame: &Blame, piece: &Piece, odd: &[OddField], notes: &mut Vec<String>) -> Vec<(Mistake, Place)> {
     let mut mistakes = Vec::new();
     for field in odd {
@@ -32,11 +32,11 @@ pub fn flaws(blame: &Blame, piece: &Piece, odd: &[OddField], notes: &mut Vec<Str
             (Level::Warning, "FieldTwice", String::new(), "Remove one of the two.")
         } else {
             let fix = if field.is_read {
-                "Write it with or without quotes, as its type is."
+                "Add or remove the quotes."
             } else {
-                "Write it as its type is."
+                "Write a value of the type that the message names."
             };
-            (Level::Error, "WrongType", ": the API server refuses the object".to_owned(), fix)
+            (Level::Error, "WrongType", ". The API server rejects the object".to_owned(), fix)
         };
         let mistake = Mistake {
             level,

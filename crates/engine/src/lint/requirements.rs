@@ -112,7 +112,7 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             flaws.push(Flaw {
                 cause: "UnknownOperator",
                 message: format!("NodePool {pool} has a requirement of {key} without an operator."),
-                fix: "Write operator: In, or what it is meant to be.".into(),
+                fix: "Write an operator, such as In.".into(),
                 field: field("operator"),
                 fatal: true,
             });
@@ -190,7 +190,7 @@ fn bound(pool: &str, requirement: &Requirement, field: &str) -> Option<Flaw> {
     Some(Flaw {
         cause: "UnknownValue",
         message: format!(
-            "NodePool {pool} has the values {shown:?} for {} with the operator {operator}, which takes one whole number: the API server refuses it.",
+            "NodePool {pool} has the values {shown:?} for {} with the operator {operator}, which takes one whole number. The API server rejects it.",
             requirement.key
         ),
         fix: "Write one whole number in quotes.".into(),
@@ -199,9 +199,9 @@ fn bound(pool: &str, requirement: &Requirement, field: &str) -> Option<Flaw> {
     })
 }
 
-/// What the requirements of one label allow together.
+/// The values that the requirements of one label allow together.
 struct Allowed<'r> {
-    /// Of `In`; all values where there is none.
+    /// The values of `In`. `None` allows all values.
     values: Option<Vec<&'r str>>,
     without: Vec<&'r str>,
     least: Option<i64>,

@@ -5,7 +5,7 @@ use serde_saphyr::granit_parser::{self, Event, Parser};
 /// Nobody's template is larger. Of what is, only a part is here, which may end anywhere.
 const LARGEST: usize = 256 * 1024;
 
-/// What only a template has: an action of Helm or Jinja, a directive or an interpolation of Terraform.
+/// Marks that only a template has: an action of Helm or Jinja, a directive or an interpolation of Terraform.
 const MARKS: [&str; 4] = ["{{", "{%", "%{", "${"];
 
 /// Whether this becomes YAML only when Helm, Terraform or Jinja has rendered it. What stands in a block of text, such as
@@ -65,7 +65,7 @@ pub fn told(file: &str, text: &str) -> String {
 
 /// Whether text that cannot be read names a kind that is judged.
 pub fn names_a_kind(text: &str) -> bool {
-    // More than a manifest is nobody's.
+    // No manifest is longer.
     let text = text.get(..text.floor_char_boundary(LARGEST)).unwrap_or(text);
     let mut kinds = text.match_indices("kind").map(|(at, word)| {
         let rest = text.get(at + word.len()..).unwrap_or_default();

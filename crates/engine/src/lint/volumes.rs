@@ -12,9 +12,9 @@ pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
         let holds_pods = class.data_volume().is_some_and(|own| std::ptr::eq(own, volume));
         // karpenter-provider-aws v1.14.1 pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml: a string with a unit
         let outcome = if holds_pods {
-            "Where the API server accepts that, Karpenter finds no instance type with room for a pod"
+            "If the API server accepts it, Karpenter finds no instance type with room for a pod"
         } else {
-            "Where the API server accepts that, EC2 makes it a volume of 1 GiB"
+            "If the API server accepts it, EC2 creates a volume of 1 GiB"
         };
         is_in_bytes(volume).then(|| Flaw {
             cause: "VolumeInBytes",

@@ -1,5 +1,5 @@
 //! Objects in which a field has another type than its kind has there. The field is left out, or read as what was meant,
-//! and named. All other fields are read as ever.
+//! and named. All other fields are read.
 //!
 //! No view knows of this. Where a view cannot be read, parts of the object are tried until the one field is found that
 //! it stumbles over, and then which types it takes there: so the words are ours, and not a parser's.
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::mem;
 
-/// Of an object that has more of them nothing is read.
+/// An object with more odd fields is not read at all.
 const MOST: usize = 20;
 
 /// A field that does not have the type of its kind.
@@ -51,7 +51,7 @@ impl OddField {
 
 impl fmt::Display for OddField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// More tells nobody more: keys are a stranger's.
+        /// The keys come from an unknown author and may be long.
         const LONGEST: usize = 200;
         let field: String = readers::source_text::mask(&self.field()).chars().take(LONGEST).collect();
         write!(f, "{field} {}", self.says)
@@ -136,7 +136,7 @@ fn first(value: &Value, reads: &dyn Fn(&Value) -> bool) -> Option<(Vec<String>, 
         }
         *at(&mut part, &path)? = beginning(&whole, bad);
         if bad == 0 || reads(&part) {
-            // What is odd about it lies in none of its entries.
+            // No single entry makes it unreadable.
             *at(&mut part, &path)? = whole;
             break;
         }
@@ -197,7 +197,7 @@ fn remove(value: &mut Value, path: &[String]) -> bool {
     }
 }
 
-/// What a value may have been meant as: a number as text, and the reverse.
+/// The value that its author may have meant: a number as text, and the reverse.
 fn meant(value: &Value) -> Option<Value> {
     match value {
         Value::Number(number) => Some(Value::String(number.to_string())),
@@ -211,7 +211,7 @@ fn meant(value: &Value) -> Option<Value> {
     }
 }
 
-/// What the value is, and what is taken in its place.
+/// The type of the value, and the types that the view takes there.
 fn says(value: &Value, takes: &mut dyn FnMut(Value) -> bool) -> String {
     let is = match value {
         Value::Null => "is empty",
@@ -244,7 +244,7 @@ fn says(value: &Value, takes: &mut dyn FnMut(Value) -> bool) -> String {
     if wanted.is_empty() {
         return "has another form than it has in its kind".to_owned();
     }
-    format!("{is}, and must be {}", wanted.join(" or "))
+    format!("{is}, but must be {}", wanted.join(" or "))
 }
 
 #[cfg(test)]
@@ -267,11 +267,11 @@ mod tests {
         assert_eq!(
             odd,
             [
-                "metadata.name is a number, and must be text",
-                "spec.amiSelectorTerms.1 is text, and must be a map",
-                "spec.blockDeviceMappings.0.ebs.encrypted is text, and must be true or false",
-                "spec.blockDeviceMappings.0.ebs.iops is text, and must be a whole number",
-                "spec.securityGroupSelectorTerms.0.tags is a list, and must be a map",
+                "metadata.name is a number, but must be text",
+                "spec.amiSelectorTerms.1 is text, but must be a map",
+                "spec.blockDeviceMappings.0.ebs.encrypted is text, but must be true or false",
+                "spec.blockDeviceMappings.0.ebs.iops is text, but must be a whole number",
+                "spec.securityGroupSelectorTerms.0.tags is a list, but must be a map",
                 "spec.subnetSelectorTerms is a placeholder",
             ]
         );

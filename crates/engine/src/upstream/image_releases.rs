@@ -34,7 +34,7 @@ pub fn not_begun(alias: &str, minor: u32) -> Option<String> {
         .then(|| format!("AWS publishes Windows Server 2025 for EKS from Kubernetes 1.{WITH_WINDOWS_2025} on"))
 }
 
-/// Why an alias stands for no image whatever the version of Kubernetes is.
+/// The reason why an alias stands for no image, whatever the version of Kubernetes is.
 // karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go AMISelectorTerm (families, `latest` for Windows),
 // pkg/providers/amifamily/{al2,al2023,bottlerocket}.go DescribeImageQuery
 pub fn impossible(alias: &str) -> Option<String> {

@@ -274,7 +274,7 @@ impl<'r> Role<'r> {
     }
 }
 
-/// What keeps an entry that is meant for nodes from making one, whatever role it is about.
+/// The reason why an entry for nodes authorizes no node, whatever its role is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeFlaw {
     /// No caller has such an ARN.
@@ -285,8 +285,8 @@ pub enum NodeFlaw {
 }
 
 impl RoleMapping {
-    /// What is wrong with an entry that itself says that it is one for nodes. What a template will put into it is not
-    /// known.
+    /// The mistake of an entry that itself says that it is one for nodes. Values that a template fills in are not
+    /// judged.
     pub fn node_flaw(&self) -> Option<NodeFlaw> {
         let says_node =
             self.username.starts_with("system:node:") || self.groups.iter().any(|g| g.contains(NODES_GROUP));

@@ -51,7 +51,7 @@ enum Kind {
     TextLists,
     /// By registry, or a list of tables with `registry` and `endpoint`.
     Mirrors,
-    /// Of what, is not looked at.
+    /// nodewhy does not look into it.
     Any,
 }
 
@@ -134,7 +134,7 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
             let name = key.get_ref();
             let meant =
                 if known_flags::is_near("settings", name) { "settings".to_owned() } else { format!("settings.{name}") };
-            let message = format!("Karpenter keeps only the table `settings`, and leaves out {name}: write {meant}");
+            let message = format!("Karpenter keeps only the table `settings` and drops {name}: write {meant}");
             settings.defect(DefectKind::UnknownSetting, spanned(key.span()), message);
         }
     }
@@ -259,7 +259,7 @@ fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
         _ => false,
     };
     match (kind, value) {
-        // What a template puts there is not known.
+        // Nobody knows which text a template puts there.
         (Kind::Word(_) | Kind::Base64, DeValue::String(text)) if has_expansion(text) => true,
         (Kind::Word(known), DeValue::String(word)) => known.contains(&word.as_ref()),
         (Kind::Base64, DeValue::String(text)) => go_values::is_base64(text),

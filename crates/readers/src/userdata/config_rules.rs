@@ -10,7 +10,7 @@ use super::{
 };
 use crate::source_text::Span;
 
-/// What the kubelet is told of one field, and where the user says it.
+/// The value that the kubelet gets for one field, and the place where the user wrote it.
 #[derive(Clone)]
 struct Told {
     /// `None` where it is not known.
@@ -18,10 +18,10 @@ struct Told {
     span: Option<Span>,
 }
 
-/// What is certain of the merged configuration.
+/// The merged configuration, as far as it is certain.
 struct Merged(BTreeMap<String, Told>);
 
-/// What images for Amazon Linux set, of what the rules below look at.
+/// Fields that images for Amazon Linux set, if a rule below looks at them.
 // amazon-eks-ami 81fec2e nodeadm/internal/kubelet/config.go; the same in v20251112
 // templates/al2/runtime/kubelet-config.json, which reserves no cgroups
 const OF_IMAGES: &[(&str, &str)] = &[("serializeImagePulls", "false"), ("kubeReserved.cpu", "70m")];
@@ -42,7 +42,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("memoryManagerPolicy", "None"),
 ];
 
-/// What nodeadm's images of this minor version set for a graceful shutdown.
+/// The fields that nodeadm's images of this minor version set for a graceful shutdown.
 pub fn shutdown_of_image(minor: Option<u32>) -> &'static [(&'static str, &'static str)] {
     if minor.is_some_and(|minor| minor >= GRACEFUL) { &SHUTDOWN } else { &[] }
 }
@@ -50,7 +50,7 @@ pub fn shutdown_of_image(minor: Option<u32>) -> &'static [(&'static str, &'stati
 /// Over what of the text, together with the defaults and `spec.kubelet` of the class, a kubelet of this minor version
 /// exits.
 pub fn refusals(data: &UserData, minor: Option<u32>, class: &BTreeMap<String, Json>) -> Vec<Defect> {
-    // Of a template nobody knows which fields remain.
+    // Rendering a template may add and remove fields.
     if data.defects.iter().any(|defect| defect.kind == DefectKind::Template) {
         return Vec::new();
     }
@@ -64,7 +64,7 @@ pub fn refusals(data: &UserData, minor: Option<u32>, class: &BTreeMap<String, Js
         return Vec::new();
     }
     let mut merged = Merged(BTreeMap::new());
-    // Of an image of the user's own no more is known than what a NodeConfig tells.
+    // Only a NodeConfig tells anything about an image of the user's own.
     if nodeadm || data.family == Family::Al2 {
         merged.extend(DEFAULTS);
         merged.extend(OF_IMAGES);
@@ -111,7 +111,7 @@ fn cloud_provider(data: &UserData, minor: Option<u32>) -> Option<Defect> {
     let minor = minor.filter(|minor| (27..=30).contains(minor))?;
     let argument = data.effective("cloud-provider").filter(|argument| argument.exact && argument.value == "aws")?;
     let message = format!(
-        "the kubelet exits over --cloud-provider=aws: that of Kubernetes 1.{minor} has no such provider any more"
+        "the kubelet exits over --cloud-provider=aws: Kubernetes removed this provider in 1.27"
     );
     Some(Defect { kind: DefectKind::InvalidFlagValue, span: argument.span, message })
 }

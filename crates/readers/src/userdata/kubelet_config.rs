@@ -1,7 +1,7 @@
 //! The kubelet's configuration and flags, as it decodes and validates them. Over a value of another type, or one that
-//! it does not allow, it exits at its start; a field that it does not know it leaves out.
+//! it does not allow, it exits at its start. It ignores a field that it does not know.
 //!
-//! `cargo xtask tables` makes the two tables anew.
+//! `cargo xtask tables` recreates the two tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub struct Schema {
 /// The kubelet's configuration below `spec.kubelet.config`.
 pub const CONFIG: Schema = Schema { reader: "the kubelet", paths: paths_of_fields, kind: kind_of_field };
 
-/// What a field is.
+/// A mistake in a field.
 pub enum Wrong {
     /// Of another type, or of a value that is not allowed.
     Refused(Span, String),
@@ -56,7 +56,7 @@ pub fn flag(name: &str) -> Option<(&'static str, &'static str)> {
     row.split_once('\t')
 }
 
-/// What of a configuration the kubelet refuses or leaves out; `replaced` are fields that never reach it.
+/// The fields of a configuration that the kubelet refuses or ignores. `replaced` are fields that never reach it.
 pub fn check(text: &str, config: &YamlNode, replaced: &[&str]) -> Vec<Defect> {
     let mut defects = Vec::new();
     for (name, node) in config.entries().iter().filter(|(name, _)| !replaced.contains(&name.as_str())) {
@@ -82,7 +82,7 @@ pub fn walk(schema: Schema, text: &str, path: &str, node: &YamlNode, found: &mut
     }
     let Some(kind) = known(schema, path) else {
         let near = nearest(schema, path).map_or_else(String::new, |near| format!("; {near} is one"));
-        let message = format!("{} has no field {path} and leaves it out{near}", schema.reader);
+        let message = format!("{} has no field {path} and ignores it{near}", schema.reader);
         found(Wrong::Ignored(node.span, message));
         return;
     };
@@ -154,9 +154,9 @@ fn decode(kind: &str, written: &str, value: &YamlValue) -> Result<(), String> {
         YamlValue::List(_) => "a list",
         YamlValue::Map(_) => "a map",
     };
-    let mismatch = |wanted: &str| Err(format!("must be {wanted}, and is {is}"));
+    let mismatch = |wanted: &str| Err(format!("must be {wanted}, but is {is}"));
     let quoted = |wanted: &str| match value {
-        YamlValue::Number | YamlValue::Boolean(_) => Err(format!("must be {wanted} in quotes, and is {is}")),
+        YamlValue::Number | YamlValue::Boolean(_) => Err(format!("must be {wanted} in quotes, but is {is}")),
         _ => mismatch(wanted),
     };
     let number = || written.trim().replace('_', "").parse::<f64>().ok();
@@ -190,12 +190,12 @@ fn decode(kind: &str, written: &str, value: &YamlValue) -> Result<(), String> {
             }
         }
         ("bool", _) => match value {
-            YamlValue::Text(_) => Err("must be true or false without quotes, and is a text".to_owned()),
+            YamlValue::Text(_) => Err("must be true or false without quotes, but is a text".to_owned()),
             _ => mismatch("true or false"),
         },
         ("int32" | "int64" | "uint32" | "float64", _) => match value {
             YamlValue::Text(text) if text.parse::<f64>().is_ok() => {
-                Err("must be a number without quotes, and is a text".to_owned())
+                Err("must be a number without quotes, but is a text".to_owned())
             }
             _ => mismatch("a number"),
         },
@@ -470,8 +470,8 @@ pub fn flag_refusal(name: &str, value: &str) -> Option<(Span, String)> {
     }
 }
 
-/// What of `spec.kubelet` of a node class the API server or Karpenter refuses, or a kubelet exits over: each a path below
-/// it and why.
+/// The fields of `spec.kubelet` of a node class that the API server, Karpenter or a kubelet refuses: each with its path
+/// below `spec.kubelet`, and why.
 // karpenter-provider-aws v1.14.1 pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml; v1.15.0
 // pkg/controllers/nodeclass/kubeletconfiguration_validation.go, which takes every field of the kubelet's, and CEL in
 // maxPods, kubeReserved and systemReserved
@@ -482,7 +482,7 @@ pub fn class_refusals(class: &BTreeMap<String, Json>) -> Vec<(String, String)> {
     }
     let number = |field: &str, default: i64| class.get(field).map_or(Some(default), Json::as_i64);
     let [low, high] = ["imageGCLowThresholdPercent", "imageGCHighThresholdPercent"];
-    // What is not set is the kubelet's default.
+    // A field that is not set has the kubelet's default.
     if let (Some(least), Some(most)) = (number(low, 80), number(high, 85))
         && let Some(field) = [high, low].into_iter().find(|field| class.contains_key(*field))
         && least >= most
@@ -528,7 +528,7 @@ fn of_class(path: &str, value: &Json, refused: &mut Vec<(String, String)>) {
     }
 }
 
-/// Karpenter 1.15 reckons these from an expression.
+/// Karpenter 1.15 computes these from an expression.
 fn may_be_cel(path: &str, text: &str) -> bool {
     let of_reservation = path.starts_with("kubeReserved.") || path.starts_with("systemReserved.");
     path == "maxPods" || (of_reservation && text.contains(['(', '*', '+', '?', ' ', '/']))
@@ -559,7 +559,7 @@ mod tests {
     fn what_the_kubelet_exits_over_is_found() {
         for (config, why) in [
             ("shutdownGracePeriod: 30sec", "unknown unit \"sec\""),
-            ("shutdownGracePeriod: 30", "in quotes, and is a number"),
+            ("shutdownGracePeriod: 30", "in quotes, but is a number"),
             ("evictionHard: {memory.available: 100}", "in quotes"),
             ("evictionHard: {memory.avail: 100Mi}", "no eviction signal"),
             ("evictionHard: {memory.available: 100MB}", "neither a quantity"),
@@ -648,14 +648,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_the_kubelet_lacks_is_left_out() {
+    fn a_field_that_the_kubelet_lacks_is_ignored() {
         let told = |config: &str| match found(config).as_slice() {
             [(DefectKind::FieldIgnored, message)] => message.clone(),
             other => panic!("{config}: {other:?}"),
         };
         assert!(told("shutdowngraceperiod: 30s").contains("shutdownGracePeriod is one"));
         assert!(told("imageGCHighTresholdPercent: 80").contains("imageGCHighThresholdPercent is one"));
-        assert!(told("frobnicate: 1").ends_with("leaves it out"));
+        assert!(told("frobnicate: 1").ends_with("ignores it"));
         assert!(
             told("authentication: {anonymous: {enable: true}}").contains("authentication.anonymous.enabled is one")
         );

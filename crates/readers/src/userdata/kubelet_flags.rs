@@ -161,7 +161,7 @@ pub fn invalid_label(value: &str) -> Option<FlagError> {
     invalid_label_of(value, &|_| true)
 }
 
-/// The same of the pairs that are certain.
+/// The first illegal label among the pairs that are certain.
 pub(super) fn invalid_label_of(value: &str, is_certain: &dyn Fn(&str) -> bool) -> Option<FlagError> {
     let last: HashMap<&str, Span> = parse_labels(value).map(|(key, _, span)| (key, span)).collect();
     let mut kept =

@@ -259,7 +259,7 @@ fn token(text: &str) -> (&str, &str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
-/// What stands up to the closing quote, and what is behind it.
+/// The text up to the closing quote, and the text behind it.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -31,7 +31,7 @@ pub struct NodeConfig {
     pub fast_image_pull: Option<Located<bool>>,
     /// `spec.kubelet.config` as it is written.
     pub(super) kubelet: Option<YamlNode>,
-    /// What nodeadm leaves out.
+    /// Fields and documents that nodeadm ignores.
     pub(super) ignored: Vec<Defect>,
 }
 
@@ -105,7 +105,7 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
     }
     ignored.extend(unknown_features(spec));
     if let Some(behind) = yaml::behind_first_document(text, span) {
-        let message = "nodeadm reads only the first YAML document of its part, so this one is left out".to_owned();
+        let message = "nodeadm reads only the first YAML document of a part, so it ignores this one".to_owned();
         ignored.push(Defect { kind: DefectKind::DocumentIgnored, span: behind, message });
     }
     let below = |section: &str, key: &str| spec.and_then(|s| s.get(section)).and_then(|s| s.get(key));
@@ -149,7 +149,7 @@ fn wrong_type(why: &str, span: Span) -> Defect {
     Defect { kind: DefectKind::NodeConfigWrongType, span, message: format!("nodeadm refuses the document: {why}") }
 }
 
-/// What nodeadm decodes.
+/// The fields that nodeadm decodes.
 const NODE_CONFIG: Schema = Schema { reader: "nodeadm", paths: paths_of_fields, kind: kind_of_field };
 
 // amazon-eks-ami 81fec2e nodeadm/api/v1alpha1/nodeconfig_types.go
@@ -212,7 +212,7 @@ fn unknown_features(spec: Option<&YamlNode>) -> Vec<Defect> {
         FEATURES.iter().find(near).filter(|_| !FEATURES.contains(&name))
     };
     let told = gates.entries().iter().filter_map(|(name, node)| {
-        let message = format!("nodeadm has no feature {name} and leaves it out; {} is one", misspelt(name)?);
+        let message = format!("nodeadm has no feature {name} and ignores it; {} is one", misspelt(name)?);
         Some(Defect { kind: DefectKind::FieldIgnored, span: node.span, message })
     });
     told.collect()

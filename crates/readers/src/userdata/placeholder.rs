@@ -1,6 +1,6 @@
 //! Placeholders: what a template engine fills in before a machine reads the text.
 //!
-//! Nothing is known of what a placeholder will hold. What is found wrong in text that holds one is no finding, unless the
+//! Nobody knows which text a placeholder will become. A mistake in text with a placeholder is a finding only if the
 //! placeholder cannot change it.
 
 use super::{Defect, DefectKind, UserData};
@@ -21,7 +21,7 @@ pub(super) fn begins(text: &str) -> bool {
     ["${", "{{"].iter().any(|mark| text.starts_with(mark)) || text.lines().next().and_then(starts) == Some(0)
 }
 
-/// `<CLUSTER_NAME>`, as people write what others are to fill in.
+/// `<CLUSTER_NAME>`, as people mark a value that the reader has to fill in.
 fn is_named(text: &str) -> bool {
     text.match_indices('<').any(|(at, _)| {
         let Some((name, _)) = text.get(at + 1..).and_then(|rest| rest.split_once('>')) else { return false };
@@ -32,7 +32,7 @@ fn is_named(text: &str) -> bool {
     })
 }
 
-/// Where in a line a directive begins: `%{ if x ~}` anywhere, `{{- if x }}` and `{% if x %}` at the beginning.
+/// The byte of a line at which a directive begins: `%{ if x ~}` anywhere, `{{- if x }}` and `{% if x %}` at the beginning.
 fn starts(line: &str) -> Option<usize> {
     let is_directive = |rest: &str| {
         let rest = rest.trim_start_matches(['-', '~', '+', ' ']);
@@ -59,10 +59,10 @@ fn directive(text: &str) -> Option<Span> {
     })
 }
 
-/// Takes out what a placeholder of the text may change.
+/// Takes out each finding that a placeholder of the text may change.
 pub(super) fn settle(text: &str, data: &mut UserData) {
     if let Some(span) = directive(text) {
-        let message = "this is a template; render it first, since lines come and go with this directive".to_owned();
+        let message = "this is a template; render it first, because this directive adds and removes lines".to_owned();
         data.defects = vec![Defect { kind: DefectKind::Template, span, message }];
         for argument in &mut data.arguments {
             (argument.exact, argument.settled) = (false, false);
@@ -80,14 +80,14 @@ pub(super) fn settle(text: &str, data: &mut UserData) {
         Changes::Reading => {
             unread.get_or_insert(defect.span);
             defect.kind = DefectKind::Template;
-            "this is a template; render it first, since only then can it be read".clone_into(&mut defect.message);
+            "this is a template; render it first, because nodewhy cannot read it before".clone_into(&mut defect.message);
             true
         }
     });
     data.unread_from = data.unread_from.or(unread);
 }
 
-/// What a placeholder may change about a defect.
+/// The part of a defect that a placeholder may change.
 enum Changes {
     Nothing,
     /// The value that is found wrong.

@@ -239,9 +239,9 @@ impl Reader<'_> {
             let (kind, reader) = if self.only_nodeadm_joins() {
                 (DefectKind::NodeConfigUnreachable, "nodeadm finds no NodeConfig")
             } else {
-                (DefectKind::ReadByNothing, "nothing of this text is read")
+                (DefectKind::ReadByNothing, "no program reads any of this text")
             };
-            let message = format!("{reader}: no line is `--{boundary}`, so the archive has no part");
+            let message = format!("{reader}: no line is `--{boundary}`, so the archive has no parts");
             self.defect(kind, span, message);
         }
         if let Some((span, message)) = archive.fault {
@@ -277,7 +277,7 @@ impl Reader<'_> {
             _ if OF_CLOUD_INIT.contains(&media_type) || media_type.starts_with("multipart/") => return,
             _ => format!("neither nodeadm nor cloud-init reads a part of the type {media_type}"),
         };
-        // Of a machine of the user's own, only what joins the cluster is known.
+        // nodewhy knows of an image of the user's own only how it joins the cluster.
         if self.data.family != Family::Custom || (node_config && !self.joins_otherwise()) {
             let first = body.start + text.find('\n').unwrap_or(text.len());
             self.defect(DefectKind::ReadByNothing, Span::new(body.start, first), message);
@@ -321,7 +321,7 @@ impl Reader<'_> {
         } else if self.data.family == Family::Al2 && !runs && nodeconfig::names_itself_node_config(text) {
             self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
         } else if !runs && placeholder::begins(text) {
-            // What it holds may begin with `#!`.
+            // Its text may begin with `#!`.
             return self.unread(span);
         } else if !runs && !text.trim().is_empty() {
             let at = Span::new(span.start, span.start);
@@ -394,7 +394,7 @@ impl Reader<'_> {
         let document = command.document.as_ref().filter(|document| mentions_kubelet(document.text.as_str()));
         let misspelt = || known_flags::is_near(BOOTSTRAP, path) || BOOTSTRAP.strip_suffix(".sh") == Some(path);
         if path != BOOTSTRAP && path.starts_with('/') && name.exact && command.runs == Runs::Always && misspelt() {
-            let message = format!("nothing is at {path}; the script of Amazon Linux 2 is {BOOTSTRAP}");
+            let message = format!("no file is at {path}; the script of Amazon Linux 2 is {BOOTSTRAP}");
             self.defect(DefectKind::NoBootstrapScript, name.text.span(), message);
             return;
         }
@@ -449,7 +449,7 @@ impl Reader<'_> {
         let span = if span.end > span.start { span } else { command.span };
         let reading = bootstrap::read(arguments, span);
         if let Some(blank) = arguments.last().filter(|word| self.is_escaped_blank(word)) {
-            let message = "a blank stands behind this `\\`, so the command ends here, and the shell takes the next line for a command of its own";
+            let message = "a blank follows this `\\`, so the command ends here and the shell runs the next line as a command of its own";
             self.defect(DefectKind::BlankAfterBackslash, blank.text.span(), message);
         }
         let never = match command.runs {
@@ -830,7 +830,7 @@ impl Reader<'_> {
     }
 }
 
-/// Types of parts that cloud-init hands to somebody.
+/// Types of parts that cloud-init hands to a program.
 // cloud-init cloudinit/handlers/*.py list_types, cloudinit/user_data.py
 const OF_CLOUD_INIT: &[&str] = &[
     "text/x-shellscript",

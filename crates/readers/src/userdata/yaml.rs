@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_saphyr::Spanned;
 
 use super::traced::Traced;
-use crate::source_text::Span;
+use crate::source_text::{self, Span};
 
 /// Nobody nests a `NodeConfig` deeper, and each level costs stack.
 const DEEPEST: usize = 16;
@@ -93,7 +93,7 @@ pub fn read(source: &str, span: Span) -> Result<YamlNode, Error> {
         }
         Err(error) => {
             let at = error.location().map_or(0, |location| offset(text, location));
-            Err(Error { message: first_line(&error.to_string()), span: Span::new(span.start + at, span.start + at) })
+            Err(Error { message: mistake(&error), span: Span::new(span.start + at, span.start + at) })
         }
     }
 }
@@ -116,8 +116,28 @@ fn of_yaml_1_1(node: &mut YamlNode, source: &str) {
     }
 }
 
-fn first_line(message: &str) -> String {
-    message.lines().next().unwrap_or_default().to_owned()
+/// The mistake in a text, without its place, and without advice to whoever calls the parser.
+pub fn mistake(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error as E;
+    match error {
+        E::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the key {} is written twice in one map", source_text::mask(key))
+        }
+        E::DuplicateMappingKey { .. } => "a key is written twice in one map".to_owned(),
+        E::MultipleDocuments { .. } => "`...` above ends the document".to_owned(),
+        E::Budget { .. }
+        | E::AliasReplayCounterOverflow { .. }
+        | E::AliasReplayLimitExceeded { .. }
+        | E::AliasExpansionLimitExceeded { .. }
+        | E::AliasReplayStackDepthExceeded { .. } => {
+            "it nests too deeply, or its aliases repeat too much text".to_owned()
+        }
+        _ => {
+            let said = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
+            let first = said.lines().next().unwrap_or_default();
+            first.split_once(" at line ").map_or(first, |(said, _)| said).to_owned()
+        }
+    }
 }
 
 fn offset(text: &str, location: serde_saphyr::Location) -> usize {
@@ -147,7 +167,7 @@ fn first_document(text: &str) -> &str {
     text
 }
 
-/// What stands behind the first document, from the first line that says something.
+/// The text behind the first document, from the first line that says something.
 pub fn behind_first_document(source: &str, span: Span) -> Option<Span> {
     let text = span.of(source);
     let mut at = first_document(text).len();
@@ -308,6 +328,16 @@ mod tests {
     fn an_error_has_a_place() {
         let error = whole("a: b\nc:\n\td: e\n").unwrap_err();
         assert_eq!(crate::source_text::position("a: b\nc:\n\td: e\n", error.span.start).line, 3);
+        assert!(!error.message.contains("line"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_mistake_is_about_the_text_and_not_about_the_parser() {
+        let told = |text: &str| mistake(&serde_saphyr::from_str::<serde_json::Value>(text).unwrap_err());
+        assert_eq!(told("a: 1\na: 2\n"), "the key a is written twice in one map");
+        assert_eq!(told("a: 1\n...\nb: 2\n"), "`...` above ends the document");
+        assert_eq!(told(&"[".repeat(10_000)), "it nests too deeply, or its aliases repeat too much text");
+        assert_eq!(told("a: *b\n"), "reference to unknown value");
     }
 
     #[test]

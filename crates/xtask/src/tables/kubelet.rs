@@ -5,21 +5,21 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-/// What is made of it.
+/// The tables that this module writes.
 pub const CONFIG_TABLE: &str = "crates/readers/src/userdata/kubelet_config.tsv";
 pub const FLAGS_TABLE: &str = "crates/readers/src/userdata/kubelet_flags.tsv";
 
 /// The minor versions of Kubernetes 1 whose configuration is read: from the first that reads drop-in files.
 pub const MINORS: std::ops::RangeInclusive<u32> = 28..=36;
 
-/// Where the types of the configuration are declared.
+/// The files that declare the types of the configuration.
 const FILES: [(&str, &str); 3] = [
     ("k8s.io/kubelet@v0.", "config/v1beta1/types.go"),
     ("k8s.io/component-base@v0.", "logs/api/v1/types.go"),
     ("k8s.io/component-base@v0.", "tracing/api/v1/types.go"),
 ];
 
-/// Where the flags are declared.
+/// The file that declares the flags.
 const FLAG_FILE: &str = "cmd/kubelet/app/options/options.go";
 
 type Sources<'s> = &'s dyn Fn(&str) -> Result<PathBuf, String>;
