@@ -1120,6 +1120,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "contradictions",
         "ignore",
         "kinds",
+        "kubelet",
         "max_pods",
         "odd_fields",
         "requirements",

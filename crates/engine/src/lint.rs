@@ -260,6 +260,7 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
     let blame = Blame::object("", USER_DATA, file);
     let mut data = userdata::read(text, family);
     if data.defects.iter().any(|defect| defect.kind == DefectKind::Template) {
+        report.looked_at -= 1;
         report.templates.push(template::told(file, text));
         return;
     }

@@ -105,14 +105,19 @@ pub fn refusals(data: &UserData, minor: Option<u32>, class: &BTreeMap<String, Js
     defects
 }
 
-/// The provider inside the kubelet is gone since 1.27. From 1.31 on the kubelet looks at the value no more.
-// kubernetes v1.27.0 and v1.30.0 cmd/kubelet/app/server.go: cloudprovider.InitCloudProvider, "unknown cloud provider"
+/// The kubelet of 1.27 lost its own provider for AWS. From 1.32 on it refuses every name but `external`.
+// kubernetes v1.27.0 to v1.31.0 cmd/kubelet/app/server.go: cloudprovider.InitCloudProvider, "unknown cloud provider";
+// v1.32.0 to v1.36.3 pkg/kubelet/kubelet.go: "built-in cloud providers are disabled"
 fn cloud_provider(data: &UserData, minor: Option<u32>) -> Option<Defect> {
-    let minor = minor.filter(|minor| (27..=30).contains(minor))?;
-    let argument = data.effective("cloud-provider").filter(|argument| argument.exact && argument.value == "aws")?;
-    let message = format!(
-        "the kubelet exits over --cloud-provider=aws: Kubernetes removed this provider in 1.27"
-    );
+    let minor = minor.filter(|minor| *minor >= 27)?;
+    let argument = data.effective("cloud-provider").filter(|argument| argument.exact)?;
+    let provider = argument.value.as_str();
+    let is_known = provider.is_empty() || provider == "external" || has_expansion(provider);
+    if is_known || (minor < 32 && provider != "aws") {
+        return None;
+    }
+    let message =
+        format!("the kubelet exits over --cloud-provider={provider}: Kubernetes 1.{minor} takes only `external`");
     Some(Defect { kind: DefectKind::InvalidFlagValue, span: argument.span, message })
 }
 
@@ -331,7 +336,9 @@ mod tests {
             ("config:\n  cpuManagerPolicyOptions: {full-pcpus-only: \"true\"}", None, "static"),
             ("config:\n  memoryManagerPolicy: Static", None, "reservedMemory"),
             ("config:\n  imageMaximumGCAge: 1m", None, "greater than"),
-            ("flags: [--cloud-provider=aws]", Some(30), "no such provider"),
+            ("flags: [--cloud-provider=aws]", Some(30), "takes only `external`"),
+            ("flags: [--cloud-provider=aws]", Some(33), "takes only `external`"),
+            ("flags: [--cloud-provider=gce]", Some(32), "takes only `external`"),
         ] {
             let found = found(kubelet, minor, "{}");
             assert!(found.len() == 1 && found[0].contains(why), "{kubelet}: {found:?}");
@@ -375,7 +382,8 @@ mod tests {
                 "{}",
             ),
             ("flags: [--cloud-provider=external]", Some(30), "{}"),
-            ("flags: [--cloud-provider=aws]", Some(31), "{}"),
+            ("flags: [--cloud-provider=gce]", Some(31), "{}"),
+            ("flags: [\"--cloud-provider=${provider}\"]", Some(33), "{}"),
             ("flags: [--cloud-provider=aws]", None, "{}"),
         ] {
             assert_eq!(found(kubelet, minor, class), Vec::<String>::new(), "{kubelet}");
