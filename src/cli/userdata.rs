@@ -75,6 +75,8 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
     let mut state = ClusterState::default();
     let mut bare = Vec::new();
     let mut clean = true;
+    // Whether the output already says why there is nothing to show.
+    let mut is_explained = false;
     if let Some(family) = &args.ami_family {
         if Family::from_name(family).is_none() {
             return fail(
@@ -98,6 +100,7 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
         let mut manifests = Manifests { state: &mut state, templates: Vec::new() };
         let summary = dump::load(&args.files, &mut manifests);
         manifests.templates.iter().for_each(|template| complain(template));
+        is_explained |= !manifests.templates.is_empty();
         summary.complaints.iter().chain(&summary.suspicions).for_each(|complaint| complain(&complaint.to_string()));
         clean = summary.complaints.is_empty();
     }
@@ -132,6 +135,7 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
                 class.name(),
                 class.api_version
             ));
+            is_explained = true;
             continue;
         }
         let Some(family) = class.family() else {
@@ -146,6 +150,9 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
                 source: format!("{}/{} spec.userData", class.kind, class.name()),
             });
         }
+    }
+    if pages.is_empty() && is_explained && args.name.is_none() && args.nodepool.is_none() {
+        return ExitCode::from(BAD_INPUT);
     }
     if pages.is_empty() {
         return fail(&nothing(args), BAD_INPUT);
@@ -188,10 +195,6 @@ impl Sink for Manifests<'_> {
 
     fn expects_only_objects(&self) -> bool {
         false
-    }
-
-    fn may_hold_objects(&self, text: &str) -> bool {
-        template::names_a_kind(text)
     }
 }
 

@@ -286,6 +286,17 @@ fn bad_usage_bad_input_and_a_cluster_that_does_not_answer_have_their_codes() {
     says(&["-f", "-", "--nodepool", "other"], REPORT, 2, "no NodePool other");
     says(&["--ami-family", "AL2"], "", 2, "required");
     says(&["default"], "", 3, "kubeconfig");
+    // What the file is instead, and no advice about bare user data.
+    let helm = "{{- if .Values.x }}\nkind: EC2NodeClass\n{{- end }}\n";
+    let auto_mode = "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\nmetadata: {name: general}\nspec: {role: r}\n";
+    for (input, word) in [
+        (helm, "standard input is a template; render it first"),
+        (auto_mode, "NodeClass general of eks.amazonaws.com/v1 has no user data that nodewhy reads"),
+    ] {
+        let answer = userdata(&["-f", "-"], input);
+        assert!(answer.code == 2 && answer.err.contains(word), "{}", answer.err);
+        assert!(!answer.err.contains("--ami-family"), "{}", answer.err);
+    }
     // One unreadable document never hides the others.
     let broken = userdata(&["-f", "-"], &format!("{REPORT}---\nkind: [\n"));
     assert_eq!(broken.code, 2);
