@@ -1245,6 +1245,15 @@ fn nothing_is_known_of_what_a_placeholder_holds() {
         ("Custom", custom("${kubelet_extra_args}")),
         ("AL2023", format!("{MIME}${{post_bootstrap_script}}\n--B--\n")),
         ("AL2023", "${user_data}\n".to_owned()),
+        ("AL2023", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n${parts}\n".to_owned()),
+        ("AL2023", node_config("    config:\n      ${extra}: 1\n")),
+        ("AL2023", node_config("    config: ${config}\n    flags: [--image-gc-high-threshold=75]\n")),
+        ("AL2023", node_config("    flags: [--image-gc-high-threshold=75, \"${more}\"]\n")),
+        ("Custom", custom(&format!("--eviction-soft=memory.available<5% ${{more}} {tainted}"))),
+        (
+            "AL2",
+            "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--cpu-manager-policy-options=full-pcpus-only=true %{ if s }--cpu-manager-policy=static%{ endif }'\n".to_owned(),
+        ),
         (
             "AL2",
             "#!/bin/bash\nEXTRA=--v=2\nif test -f /x; then EXTRA=\"\"; fi\n/etc/eks/bootstrap.sh shop --kubelet-extra-args $EXTRA\n".to_owned(),

@@ -433,6 +433,8 @@ pub struct UserData {
     pub defects: Vec<Defect>,
     /// From here on something may change the kubelet in a way that is not followed.
     pub unread_from: Option<Span>,
+    /// Whether a variable or a placeholder may hold further flags or fields.
+    pub(crate) is_open: bool,
 }
 
 impl UserData {

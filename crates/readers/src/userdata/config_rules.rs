@@ -51,7 +51,7 @@ pub fn shutdown_of_image(minor: Option<u32>) -> &'static [(&'static str, &'stati
 /// exits.
 pub fn refusals(data: &UserData, minor: Option<u32>, class: &BTreeMap<String, Json>) -> Vec<Defect> {
     // Rendering a template may add and remove fields.
-    if data.defects.iter().any(|defect| defect.kind == DefectKind::Template) {
+    if data.is_open || data.defects.iter().any(|defect| defect.kind == DefectKind::Template) {
         return Vec::new();
     }
     let nodeadm = match data.family {

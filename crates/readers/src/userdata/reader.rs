@@ -8,6 +8,7 @@ use super::kubelet_flags::CommandLine;
 use super::shell::{self, Command, Runs, Word};
 use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
+use super::yaml::YamlValue;
 use super::{
     Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting,
     UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, kubelet_config, kubelet_flags, mime,
@@ -28,6 +29,7 @@ pub fn read(text: &str, family: Family) -> UserData {
             region: None,
             defects: Vec::new(),
             unread_from: None,
+            is_open: false,
         },
         kubelet_runs: false,
         parameters: Vec::new(),
@@ -581,6 +583,8 @@ impl Reader<'_> {
             Certain::Wholly if words.iter().any(|word| has_placeholder(word.as_str())) => Certain::ButForExpansions,
             certain => certain,
         };
+        let may_be_flags = |word: &Traced| !word.as_str().starts_with('-') && has_expansion(word.as_str());
+        self.data.is_open |= words.iter().any(may_be_flags);
         let line = kubelet_flags::command_line(words);
         for flag in &line.flags {
             self.data.arguments.push(Argument {
@@ -681,6 +685,8 @@ impl Reader<'_> {
         for config in &configs {
             self.data.defects.extend_from_slice(&config.ignored);
             if let Some(kubelet) = &config.kubelet {
+                let is_map = matches!(kubelet.value, YamlValue::Map(_) | YamlValue::Null);
+                self.data.is_open |= !is_map || kubelet.entries().iter().any(|(name, _)| has_expansion(name));
                 self.data.defects.extend(kubelet_config::check(self.text, kubelet, replaced));
             }
             for field in &config.fields {
