@@ -23,6 +23,7 @@ pub mod node_image;
 pub mod other_family;
 pub mod outgrown;
 pub mod port_held;
+mod reboot;
 pub mod reckoned;
 pub mod refilled_drain;
 pub mod refused_pool;

@@ -26,7 +26,7 @@ pub fn reason(cluster: &ClusterState, claim: &NodeClaim, deleted: DateTime<Utc>)
 }
 
 /// `720h`, `1h30m`: what `metav1.Duration` writes, in hours, minutes and seconds. `Never` is none.
-fn go_duration(text: &str) -> Option<TimeDelta> {
+pub(super) fn go_duration(text: &str) -> Option<TimeDelta> {
     let mut total = TimeDelta::zero();
     let mut number = String::new();
     for c in text.chars() {

@@ -5,11 +5,12 @@
 
 use crate::api::{Evidence, Outcome, Stage};
 use crate::case::left_taint;
+use crate::case::reboot;
 use crate::case::unplaced::Unplaced;
 use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool, Pod, Taint};
 use crate::upstream::cloud_controller;
 use crate::upstream::cordons::{self, Cordoner};
-use crate::upstream::karpenter::{self, DISRUPTED_TAINTS, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
+use crate::upstream::karpenter::{self, DISRUPTED_TAINTS, REBOOTING_TAINT, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use crate::upstream::startup_taint;
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{LogLine, Phase, Trouble};
@@ -115,6 +116,8 @@ pub enum Symptom {
     TaggedTwice,
     /// Its instance was stopped.
     InstanceStopped,
+    /// Karpenter has decided to reboot it, and has not got the reboot yet.
+    RebootPending,
     /// Pods wait for a machine, and Karpenter does not run to make one.
     NobodyLaunches,
     /// Pods wait for a machine, and a webhook refuses the NodeClaim that Karpenter would make.
@@ -261,10 +264,14 @@ pub fn claim_wait(
             Evidence::new(name(), field("Registered"), shown("Registered"), because),
         ));
     }
+    if let Some(wait) = reboot::wait(claim, t) {
+        return Some(wait);
+    }
     if !claim.is_true("Initialized") {
         let registered = claim.true_since("Registered").unwrap_or(launched);
         let initialized = claim.condition("Initialized");
         let since = initialized.and_then(&changed).unwrap_or(registered).max(registered);
+        let since = reboot::ended_at(claim).unwrap_or(since).max(since);
         let patience = match initialized.map(|c| c.reason.as_str()) {
             Some("ResourceNotRegistered" | "DRADriverPoolsNotPublished") => t.devices,
             _ => t.initialize,
@@ -850,10 +857,10 @@ pub(super) fn stopped_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Op
     Some(Wait { proven: wait.patience, symptom: Symptom::InstanceStopped, ..wait }.only_with_proof())
 }
 
-/// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination
+/// Deleted, stopped, cordoned, rebooted by Karpenter or about to be removed. A cordon is a decision too: node group upgrades and termination
 /// handlers begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
 pub(super) fn is_out_of_service(node: &Node) -> bool {
-    node.spec.unschedulable || is_leaving(node)
+    node.spec.unschedulable || node.taint(REBOOTING_TAINT).is_some() || is_leaving(node)
 }
 
 pub(super) fn is_leaving(node: &Node) -> bool {

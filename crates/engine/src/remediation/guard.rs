@@ -8,7 +8,7 @@ use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClaim, NodePool};
 use crate::triage::change::Watched;
 use crate::upstream::cloud_controller;
-use crate::upstream::karpenter::{DISRUPTED_TAINTS, UNINITIALIZED_TAINT};
+use crate::upstream::karpenter::{DISRUPTED_TAINTS, REBOOTING_TAINT, UNINITIALIZED_TAINT};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use std::net::IpAddr;
 
@@ -343,7 +343,7 @@ fn not_shut_down(scene: &Scene) -> Result<(), String> {
 
 fn not_disrupted(scene: &Scene) -> Result<(), String> {
     let of = |key: &str| {
-        let mut known = DISRUPTED_TAINTS.iter().chain(&REMOVED_TAINTS);
+        let mut known = DISRUPTED_TAINTS.iter().chain([&REBOOTING_TAINT]).chain(&REMOVED_TAINTS);
         known.any(|known| if known.ends_with('/') { key.starts_with(known) } else { key == *known })
     };
     scene

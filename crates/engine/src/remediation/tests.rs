@@ -316,6 +316,7 @@ const BROKEN: &[(&str, Break)] = &[
     ("Deleting", |c, _| c.claim["metadata"]["deletionTimestamp"] = json!(stamp(-1))),
     ("ShutDown", |c, _| c.node["spec"]["taints"][0]["key"] = json!("node.cloudprovider.kubernetes.io/shutdown")),
     ("Disrupted", |c, _| c.node["spec"]["taints"][0]["key"] = json!("karpenter.sh/disrupted")),
+    ("Disrupted", |c, _| c.node["spec"]["taints"][0]["key"] = json!("karpenter.sh/rebooting")),
     ("Disrupted", |c, _| c.node["spec"]["taints"][0]["key"] = json!("ToBeDeletedByClusterAutoscaler")),
     ("Disrupted", |c, _| c.node["spec"]["taints"][0]["key"] = json!("aws-node-termination-handler/spot-itn")),
     ("Cordoned", |c, _| c.node["spec"]["unschedulable"] = json!(true)),

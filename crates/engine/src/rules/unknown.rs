@@ -31,6 +31,9 @@ pub fn finding(case: &Case) -> Finding {
                 "{subject} has a Node that Karpenter has not registered since {since}, and no object shows the reason."
             )
         }
+        _ if case.wait.symptom == Symptom::RebootPending => {
+            format!("Karpenter has been about to reboot {subject} since {since}, and no object shows the reason.")
+        }
         Stage::Initialize => {
             format!("{subject} has been registered but not initialized since {since}, and no object shows the reason.")
         }

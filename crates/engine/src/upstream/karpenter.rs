@@ -26,6 +26,11 @@ pub fn is_own_taint(key: &str) -> bool {
 /// The taints of a Node that Karpenter drains before it terminates the instance, since 1.0 and before.
 /// core pkg/apis/v1/taints.go (v1.14.3), pkg/apis/v1beta1/taints.go (v0.37.0).
 pub const DISRUPTED_TAINTS: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
+/// Of a Node that Karpenter reboots, until its boot id changes: core pkg/apis/v1/taints.go `RebootingTaintKey` (v1.15.0).
+pub const REBOOTING_TAINT: &str = "karpenter.sh/rebooting";
+/// How long the drain before a reboot may take; without it, there is no limit.
+/// core pkg/apis/v1/labels.go `RebootTerminationGracePeriodAnnotationKey` (v1.15.0).
+pub const REBOOT_GRACE_PERIOD: &str = "karpenter.sh/reboot-termination-grace-period";
 /// core pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.3).
 pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
 /// The time by which Karpenter deletes every pod of a terminating Node. core pkg/apis/v1/labels.go
@@ -50,6 +55,13 @@ pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 pub const REGISTRATION_TIMEOUT: TimeDelta = TimeDelta::minutes(15);
 /// core pkg/controllers/nodeclaim/lifecycle/liveness.go `LaunchTimeout`, since v1.7.0.
 pub const LAUNCH_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
+
+/// How long Karpenter tries to get a reboot accepted, before it replaces the machine.
+/// core pkg/controllers/nodeclaim/reboot/controller.go `issuanceTimeout` (v1.15.0).
+pub const REBOOT_ISSUANCE: TimeDelta = TimeDelta::minutes(5);
+/// How long Karpenter waits for a rebooted Node to be Ready, before it replaces the machine.
+/// core pkg/controllers/nodeclaim/reboot/controller.go `observationWindow` (v1.15.0).
+pub const REBOOT_RECOVERY: TimeDelta = TimeDelta::minutes(20);
 
 /// major, minor, patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

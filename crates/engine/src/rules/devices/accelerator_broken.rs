@@ -1,9 +1,9 @@
 //! The EKS node monitoring agent reports that the Node's GPU or Neuron device is broken.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
+use crate::case::{Case, timestamp};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -53,7 +53,10 @@ fn check(case: &Case) -> Opinion {
         node.is_ready()
             && case.claim.is_some_and(|c| missing(c, node).iter().any(|r| r.contains("gpu") || r.contains("neuron")))
     };
-    if !(case.wait.symptom == Symptom::HardwareBroken || case.stage() == Stage::Initialize && lacks_devices()) {
+    // Karpenter reboots a node for broken hardware only, and has not got the reboot in time.
+    // Source: karpenter-provider-aws v1.15.0 pkg/cloudprovider/cloudprovider.go `RepairPolicies`.
+    let is_reported = matches!(case.wait.symptom, Symptom::HardwareBroken | Symptom::RebootPending);
+    if !is_reported && !(case.stage() == Stage::Initialize && lacks_devices()) {
         return Opinion::Silent;
     }
     let name = node.name();
@@ -76,9 +79,12 @@ fn check(case: &Case) -> Opinion {
     } else {
         format!("{}: {}", broken.reason, broken.message.trim_end_matches('.'))
     };
+    // While a reboot is pending, the wait counts from Karpenter's decision.
+    let broke = broken.last_transition_time.filter(|_| case.wait.symptom == Symptom::RebootPending);
+    let since = broke.map_or_else(|| case.since(), |at| timestamp(at).to_string());
     let finding = Finding::new(
         Confidence::Certain,
-        format!("Node {name} has had a broken accelerator since {}: {meaning} ({said}).", case.since()),
+        format!("Node {name} has had a broken accelerator since {since}: {meaning} ({said})."),
         evidence,
     )
     .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
