@@ -95,6 +95,30 @@ fn an_instance_family_that_never_joined_is_named() {
     assert_eq!(splits(&evidence, "imageID"), None, "the image has joined");
 }
 
+/// One with the hash of the class that Karpenter wrote on it.
+fn of_text(machine: &str, hash: &str, version: &str) -> String {
+    let hash = format!(
+        "metadata: {{annotations: {{karpenter.k8s.aws/ec2nodeclass-hash: \"{hash}\", karpenter.k8s.aws/ec2nodeclass-hash-version: {version}}}, name: "
+    );
+    machine.replacen("metadata: {name: ", &hash, 1)
+}
+
+/// Karpenter 1.15 hashes a class in another way (v6), so an equal text has another hash.
+#[test]
+fn texts_of_a_class_are_compared_only_by_hashes_of_one_version() {
+    let fleet = |version: &str| {
+        let well = [("well1", 60), ("well2", 50)]
+            .map(|(name, launched)| of_text(&machine(name, "ami-old", "m6i.large", launched, true), "111", "v5"));
+        let sick = [("sick1", 12), ("sick2", 11)]
+            .map(|(name, launched)| of_text(&machine(name, "ami-old", "m6i.large", launched, false), "222", version));
+        [well.concat(), sick.concat()].concat()
+    };
+    let observed = "node class text 222: none joined; other values, such as 111: all joined";
+    let evidence_of_one = evidence(&fleet("v5"));
+    assert_eq!(splits(&evidence_of_one, "ec2nodeclass-hash"), Some((observed, "0 of 2 joined; elsewhere 2 of 2")));
+    assert_eq!(splits(&evidence(&fleet("v6")), "ec2nodeclass-hash"), None);
+}
+
 #[test]
 fn one_machine_is_no_pattern() {
     let one = [machine("well1", "ami-old", "m6i.large", 60, true), machine("sick1", "ami-new", "m6i.large", 12, false)]
