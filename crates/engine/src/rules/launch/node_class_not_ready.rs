@@ -300,6 +300,7 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         (_, "TagValidationFailed") => {
             ("Remove the tag from spec.tags: Karpenter sets its own tags and those of the cluster itself.", false)
         }
+        (_, reason) if let Some(fix) = since_1_15(reason) => (fix, false),
         _ if is_without_cidr => (
             "Allow Karpenter's role to call eks:DescribeCluster, and make the EKS endpoint reachable for Karpenter: AL2023 needs the cluster's service CIDR.",
             true,
@@ -307,6 +308,40 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         _ => return None,
     };
     Some(Advice { fix, role })
+}
+
+/// The fixes for the reasons of ValidationSucceeded that Karpenter 1.15 has added. The API server no longer checks
+/// spec.kubelet, so Karpenter does.
+/// Source: karpenter-provider-aws v1.15.0 pkg/controllers/nodeclass/validation.go `Reconcile`,
+/// `validateRunInstancesAuthorization`; pkg/apis/v1/kubeletconfiguration_validation.go `ValidateKubeletConfig`.
+fn since_1_15(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "InvalidKubeletConfiguration" => {
+            "Correct the field of spec.kubelet that the message names. Since 1.15, Karpenter refuses what the kubelet does not know or would ignore, and kubectl apply does not."
+        }
+        "UnsupportedKubeletConfiguration" => {
+            "Remove the fields that the message names from spec.kubelet, and keep one address in clusterDNS. Karpenter before 1.15 ignored them for this AMI family, so nodes stay as they are. To apply them, use AL2023, or set them in userData."
+        }
+        "KubeletExpressionsDisabled" => {
+            "Write plain values for maxPods, kubeReserved and systemReserved in spec.kubelet. A mistyped quantity counts as an expression. If you mean an expression, turn on NodeClassCEL in Karpenter's AWS_FEATURE_GATES."
+        }
+        "KubeletExpressionInvalid" => {
+            "Correct the expression in the field of spec.kubelet that the message names. A mistyped quantity counts as an expression."
+        }
+        "KubeletExpressionEvaluationFailed" => {
+            "Change the expression in spec.kubelet so that it gives a valid number for every instance type. Karpenter evaluates it for all types of the region, and one failure blocks the class."
+        }
+        "InstanceProfileNotFound" => {
+            "Create the instance profile that spec.instanceProfile names, or name one that exists. Karpenter checks again by itself."
+        }
+        "NVIDIAConsumableCapacityInvalid" => {
+            "Set the annotation karpenter.k8s.aws/nvidia-consumable-capacity to a value that the message lists, or remove it."
+        }
+        "DRADisabled" => {
+            "Remove the annotation karpenter.k8s.aws/nvidia-consumable-capacity, or turn on DRANVIDIAGPU in Karpenter's AWS_FEATURE_GATES."
+        }
+        _ => return None,
+    })
 }
 
 /// The role of Karpenter's controller, if its ServiceAccount names it.
@@ -453,6 +488,9 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
             ("InstanceProfileReady", _) => Some("spec.role"),
             (_, "UserDataSizeLimitExceeded") => Some("spec.userData"),
             (_, "TagValidationFailed") => Some("spec.tags"),
+            (_, "InstanceProfileNotFound") => Some("spec.instanceProfile"),
+            (_, "NVIDIAConsumableCapacityInvalid" | "DRADisabled") => Some("metadata.annotations"),
+            (_, reason) if since_1_15(reason).is_some() => Some("spec.kubelet"),
             _ => None,
         }
     });
