@@ -311,6 +311,23 @@ const ERRORS: &[LaunchError] = &[
         "the capacity reservation is used up",
         "Enlarge the reservation, or allow other capacity types.",
     ),
+    // An interruptible reservation, while its owner takes it back. A capacity error since 1.14.3.
+    // Source: karpenter-provider-aws v1.15.0 pkg/errors/errors.go `capacityReservationStateUnavailableErrorCode`.
+    LaunchError::new(
+        &["InvalidCapacityReservationState.Unavailable"],
+        FaultIn::Requirements,
+        "the capacity reservation is not available: AWS is taking an interruptible reservation back",
+        "Allow other capacity types, or select another reservation. Karpenter uses the reservation again when it is available.",
+    )
+    .see("aws ec2 describe-capacity-reservations --query 'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount]'"),
+    // A capacity error since 1.14.3. Karpenter sets no highest price, so it is EC2's own: the on-demand price.
+    // Source: karpenter-provider-aws v1.15.0 pkg/errors/errors.go `unfulfillableCapacityErrorCodes`.
+    LaunchError::new(
+        &["SpotMaxPriceTooLow"],
+        FaultIn::Requirements,
+        "the spot price of the instance types has reached the on-demand price, above which EC2 launches no spot instance",
+        "Allow more instance types or zones, or on-demand instances too.",
+    ),
     LaunchError::new(
         &["AccountPendingVerification", "PendingVerification"],
         FaultIn::Account,
@@ -349,7 +366,7 @@ const ERRORS: &[LaunchError] = &[
         "Allow instance types that the zone offers, or other zones.",
     ),
     LaunchError::new(
-        &["InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity", "SpotMaxPriceTooLow"],
+        &["InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity"],
         FaultIn::Nowhere,
         "EC2 has no capacity for it",
         "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
@@ -427,6 +444,14 @@ mod tests {
                 "another architecture",
             ),
             ("InvalidAMIID.Unavailable: The image ID 'ami-0' is not available", "not available yet"),
+            (
+                "with fleet error(s), InvalidCapacityReservationState.Unavailable: The capacity reservation is not available",
+                "taking an interruptible reservation back",
+            ),
+            (
+                "with fleet error(s), SpotMaxPriceTooLow: Your Spot request price of 0.5 is lower than the minimum required Spot request fulfillment price of 0.6.",
+                "has reached the on-demand price",
+            ),
             (
                 "InvalidParameter: Security group sg-1 and subnet subnet-1 belong to different networks.",
                 "different VPCs",
