@@ -434,7 +434,7 @@ impl Cluster {
     fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
         let mistake = |ami: &Ami| {
             let told = || self.state.aws().image(&ami.id);
-            let (rule, field, message) = rules::preflight(told(), &class.class, ami)?;
+            let (rule, field, message) = rules::preflight(told(), &class.class, ami, self.state.karpenter())?;
             // One that is pending may be available in a minute, and one that EC2 does not know may be another
             // account's.
             let gone =

@@ -23,6 +23,7 @@ use crate::cluster_state::ClusterState;
 use crate::cluster_state::aws::Told;
 use crate::objects::input::Input;
 use crate::objects::{Ami, Image, NodeClass};
+use crate::upstream::karpenter::Karpenter;
 use readers::aws_auth::identity::Identity;
 use shared::network_path::NetworkQuestions;
 use std::collections::{BTreeMap, BTreeSet};
@@ -294,13 +295,18 @@ pub fn network_questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
 
 /// A fault of an image that is visible before a launch: the rule that explains it, the field to change, and the
 /// message.
-pub fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<(&'static Rule, &'static str, String)> {
+pub fn preflight(
+    told: Told<'_, Image>,
+    class: &NodeClass,
+    ami: &Ami,
+    karpenter: Option<&Karpenter>,
+) -> Option<(&'static Rule, &'static str, String)> {
     let unavailable = || {
         let message = shared::image_selection::preflight(told, class, ami)?;
         Some((&launch::image_not_available::RULE, "spec.amiSelectorTerms", message))
     };
     let too_small = || {
-        let message = shared::image_fit::preflight(told.known()?.0, class, ami)?;
+        let message = shared::image_fit::preflight(told.known()?.0, class, ami, karpenter)?;
         Some((&launch::image_does_not_fit::RULE, "spec.blockDeviceMappings", message))
     };
     unavailable().or_else(too_small)

@@ -398,9 +398,10 @@ const BOTTLEROCKET_DATA: &str = "/dev/xvdb";
 const WINDOWS_ROOT: &str = "/dev/sda1";
 const DATA_DEVICES: [&str; 3] = [LINUX_ROOT, BOTTLEROCKET_DATA, WINDOWS_ROOT];
 
-/// GiB of Bottlerocket's first volume, as Karpenter makes it.
-// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bottlerocket.go DefaultBlockDeviceMappings
-const BOTTLEROCKET_SYSTEM: u64 = 4;
+/// GiB of Bottlerocket's first volume, as Karpenter makes it since 1.15. Before, it made it of 4 GiB, and a class had to
+/// give it 6 for newer images.
+// karpenter-provider-aws v1.14.1, v1.15.0 pkg/providers/amifamily/bottlerocket.go DefaultBlockDeviceMappings
+const BOTTLEROCKET_SYSTEM: u64 = 6;
 
 /// The device on which images and pods live.
 // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/{al2,al2023,bottlerocket,windows,custom}.go

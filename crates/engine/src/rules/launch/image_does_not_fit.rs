@@ -16,7 +16,7 @@ pub static RULE: Rule = Rule {
     cause: "ImageDoesNotFit",
     summary: "EC2 cannot launch the image: a volume is smaller than its snapshot, or it boots on none of the instance types",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClasses, Input::AwsObservations],
+    reads: &[Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
     versions: "all; seen only if nodewhy may ask EC2 (--aws)",
     page: include_str!("../../../pages/ImageDoesNotFit.md"),

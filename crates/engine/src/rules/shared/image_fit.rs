@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::objects::intern::Interned;
 use crate::objects::{Ami, Image, InstanceType, NodeClass};
 use crate::rules::shared::{launch_error, machine_image};
+use crate::upstream::karpenter::{Karpenter, Version};
 use readers::userdata::Family;
 
 /// Why EC2 launches no machine from the image.
@@ -53,7 +54,8 @@ pub(crate) fn image_in_question<'w>(case: &Case<'w>) -> Option<(&'w str, &'w Nod
 pub(crate) fn types_in_question<'w>(case: &Case<'w>) -> Vec<&'w str> {
     let Some((id, class)) = image_in_question(case) else { return Vec::new() };
     let known = case.cluster.aws().image(id).known().filter(|(image, _)| image.state == "available");
-    known.filter(|(image, _)| small_volume(class, image).is_none()).map_or_else(Vec::new, |_| allowed(case))
+    let fits = |image: &Image| small_volume(class, image, case.karpenter()).is_none();
+    known.filter(|(image, _)| fits(image)).map_or_else(Vec::new, |_| allowed(case))
 }
 
 fn allowed<'w>(case: &Case<'w>) -> Vec<&'w str> {
@@ -64,7 +66,7 @@ fn allowed<'w>(case: &Case<'w>) -> Vec<&'w str> {
 
 /// `None` where nothing is known to be wrong: a single type that fits, or of which EC2 told nothing, is enough.
 pub(crate) fn misfit<'w>(case: &Case<'w>, class: &'w NodeClass, image: &'w Image) -> Option<Misfit<'w>> {
-    if let Some(small) = small_volume(class, image) {
+    if let Some(small) = small_volume(class, image, case.karpenter()) {
         return Some(Misfit::Volume(small));
     }
     let types = allowed(case);
@@ -87,8 +89,8 @@ fn wants(image: &Image, type_: &InstanceType) -> Option<Want> {
 }
 
 /// The first volume that the class describes smaller than the image's snapshot for that device.
-pub(crate) fn small_volume<'w>(class: &'w NodeClass, image: &Image) -> Option<SmallVolume<'w>> {
-    described(class).into_iter().find_map(|(place, device, gib)| {
+fn small_volume<'w>(class: &'w NodeClass, image: &Image, karpenter: Option<&Karpenter>) -> Option<SmallVolume<'w>> {
+    described(class, karpenter).into_iter().find_map(|(place, device, gib)| {
         let of_image = image.volumes.iter().find(|volume| volume.device == device)?;
         let snapshot = of_image.gib.filter(|snapshot| gib < *snapshot)?;
         Some(SmallVolume { place, device, gib, snapshot })
@@ -96,23 +98,30 @@ pub(crate) fn small_volume<'w>(class: &'w NodeClass, image: &Image) -> Option<Sm
 }
 
 /// The message of `lint` about a volume before a machine is launched with it.
-pub(crate) fn preflight(image: &Image, class: &NodeClass, ami: &Ami) -> Option<String> {
-    let SmallVolume { device, gib, snapshot, .. } = small_volume(class, image)?;
+pub(crate) fn preflight(image: &Image, class: &NodeClass, ami: &Ami, karpenter: Option<&Karpenter>) -> Option<String> {
+    let SmallVolume { device, gib, snapshot, .. } = small_volume(class, image, karpenter)?;
     Some(format!(
         "{device} has {gib} GiB, but the snapshot behind it in the image {} ({}) has {snapshot} GiB. EC2 launches nothing with a volume smaller than its snapshot.",
         ami.id, ami.name
     ))
 }
 
+/// The first version that gives Bottlerocket's system volume 6 GiB, and not 4, as large as newer images need it.
+/// Source: karpenter-provider-aws pkg/providers/amifamily/bottlerocket.go `DefaultBlockDeviceMappings` (v1.14.1, v1.15.0).
+const SYSTEM_OF_6_GIB: Version = Version(1, 15, 0);
+
 /// The sizes that Karpenter asks for: those of the class, else its own for the family.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/{resolver,bottlerocket,windows,custom}.go
 /// `DefaultEBS`, `DefaultBlockDeviceMappings`.
-fn described(class: &NodeClass) -> Vec<(Option<usize>, &str, u64)> {
+fn described<'w>(class: &'w NodeClass, karpenter: Option<&Karpenter>) -> Vec<(Option<usize>, &'w str, u64)> {
     let own = &class.spec.block_device_mappings;
     if own.is_empty() {
         let default: &[(&str, u64)] = match class.family() {
             Some(Family::Al2 | Family::Al2023) => &[("/dev/xvda", 20)],
-            Some(Family::Bottlerocket) => &[("/dev/xvda", 4), ("/dev/xvdb", 20)],
+            Some(Family::Bottlerocket) if karpenter.is_some_and(|k| k.version < SYSTEM_OF_6_GIB) => {
+                &[("/dev/xvda", 4), ("/dev/xvdb", 20)]
+            }
+            Some(Family::Bottlerocket) => &[("/dev/xvda", 6), ("/dev/xvdb", 20)],
             Some(Family::Windows) => &[("/dev/sda1", 50)],
             Some(Family::Custom) | None => &[],
         };
