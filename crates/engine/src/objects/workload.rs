@@ -98,9 +98,10 @@ fn of_host<'de, D: Deserializer<'de>>(ports: D) -> Result<Vec<ContainerPort>, D:
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods that
 /// call AWS. All others are left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 20] = [
+const ENVIRONMENT: [&str; 22] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ENABLE_POD_ENI",
+    "AWS_FEATURE_GATES",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
     "CLUSTER_CA_BUNDLE",
@@ -116,6 +117,7 @@ const ENVIRONMENT: [&str; 20] = [
     "FEATURE_GATES",
     "INTERRUPTION_QUEUE",
     "KUBERNETES_SERVICE_HOST",
+    "LEGACY_NODE_REPAIR",
     "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS",
     "RESERVED_ENIS",
     "VM_MEMORY_OVERHEAD_PERCENT",

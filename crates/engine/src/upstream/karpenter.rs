@@ -103,8 +103,10 @@ pub struct Karpenter {
     pub written: Option<Written>,
     /// No replica of it runs.
     pub stopped: Option<Stopped>,
-    /// Its feature gates, as written.
-    pub feature_gates: Option<String>,
+    /// FEATURE_GATES and AWS_FEATURE_GATES: its feature gates, as written.
+    pub feature_gates: [Option<String>; 2],
+    /// LEGACY_NODE_REPAIR, as written.
+    pub legacy_node_repair: Option<String>,
     /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
     pub reserved_enis: Option<String>,
     /// VM_MEMORY_OVERHEAD_PERCENT: what Karpenter counts less of memory than EC2 tells, as a fraction.
@@ -168,7 +170,8 @@ impl Karpenter {
             cluster_endpoint: env("CLUSTER_ENDPOINT"),
             cluster_ca_bundle: env("CLUSTER_CA_BUNDLE"),
             stopped: Stopped::of(deployment),
-            feature_gates: env("FEATURE_GATES"),
+            feature_gates: ["FEATURE_GATES", "AWS_FEATURE_GATES"].map(env),
+            legacy_node_repair: env("LEGACY_NODE_REPAIR"),
             reserved_enis: env("RESERVED_ENIS"),
             memory_overhead: env("VM_MEMORY_OVERHEAD_PERCENT"),
             enable_pod_eni: env("AWS_ENABLE_POD_ENI"),
@@ -214,9 +217,11 @@ impl Karpenter {
     }
 
     /// Whether a feature gate is on; `None` where the Deployment does not say.
-    /// karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
+    /// karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates; since v1.15.0
+    /// AWS's own are in a list of their own (pkg/operator/options/options.go `ParseFeatureGates`).
     pub fn gate(&self, name: &str) -> Option<bool> {
-        self.feature_gates.as_deref()?.split(',').find_map(|gate| {
+        let mut gates = self.feature_gates.iter().flatten().flat_map(|list| list.split(','));
+        gates.find_map(|gate| {
             let (own, value) = gate.trim().split_once('=')?;
             (own == name).then(|| value.eq_ignore_ascii_case("true"))
         })
@@ -288,6 +293,14 @@ impl Karpenter {
         self.version < Version(1, 1, 0) && told.map_or(by_default, |value| value.eq_ignore_ascii_case("false"))
     }
 
+    /// Whether it repairs nodes within disruption budgets, and launches the replacement first. Since 1.15, unless it is
+    /// told to repair as before.
+    /// core pkg/controllers/disruption/repair.go, pkg/operator/options/options.go `LegacyNodeRepair` (v1.15.0).
+    pub fn repairs_within_budgets(&self) -> bool {
+        let as_before = self.legacy_node_repair.as_deref().is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        self.version >= Version(1, 15, 0) && !as_before
+    }
+
     /// core#2349, first tag v1.7.0.
     pub fn has_launch_timeout(&self) -> bool {
         self.version >= Version(1, 7, 0)
@@ -323,6 +336,7 @@ pub fn image_tag(image: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn versions_are_read_from_tags() {
@@ -333,9 +347,8 @@ mod tests {
         assert_eq!(image_tag("localhost:5000/karpenter/controller"), None);
     }
 
-    #[test]
-    fn provider_and_core_patch_numbers_differ() {
-        let at = |text: &str| Karpenter {
+    fn at(text: &str) -> Karpenter {
+        Karpenter {
             version: Version::parse(text).unwrap(),
             source: String::new(),
             deployment: String::new(),
@@ -345,13 +358,18 @@ mod tests {
             cluster_ca_bundle: None,
             written: None,
             stopped: None,
-            feature_gates: None,
+            feature_gates: [None, None],
+            legacy_node_repair: None,
             reserved_enis: None,
             memory_overhead: None,
             enable_pod_eni: None,
             disable_webhook: None,
             interruption_queue: None,
-        };
+        }
+    }
+
+    #[test]
+    fn provider_and_core_patch_numbers_differ() {
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));
         assert!(at("1.0.5").blocks_on_missing_taint(Provider::Core));
@@ -360,5 +378,40 @@ mod tests {
         assert!(at("1.2.1").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.3.0").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.14.1").blocks_on_missing_taint(Provider::Aws));
+    }
+
+    #[test]
+    fn gates_are_read_from_both_of_their_variables() {
+        let deployment = json!({
+            "metadata": {"name": "karpenter", "namespace": "kube-system"},
+            "spec": {"template": {"spec": {"containers": [{
+                "name": "controller", "image": "public.ecr.aws/karpenter/controller:1.15.0",
+                "env": [
+                    {"name": "FEATURE_GATES", "value": "NodeRepair=true,NodeOverlay=false"},
+                    {"name": "AWS_FEATURE_GATES", "value": "NodeClassCEL=false,RebootForRepair=true"},
+                    {"name": "LEGACY_NODE_REPAIR", "value": "true"},
+                ],
+            }]}}},
+        });
+        let deployment: Deployment = serde_json::from_value(deployment).unwrap();
+        let karpenter = Karpenter::from_deployment(&deployment).unwrap();
+        assert_eq!(karpenter.gate("NodeRepair"), Some(true));
+        assert_eq!(karpenter.gate("NodeOverlay"), Some(false));
+        assert_eq!(karpenter.gate("RebootForRepair"), Some(true));
+        assert_eq!(karpenter.gate("NodeClassCEL"), Some(false));
+        assert_eq!(karpenter.gate("DRAEFA"), None);
+        assert!(!karpenter.repairs_within_budgets(), "the Deployment asks for the repair of before");
+    }
+
+    #[test]
+    fn repair_is_as_before_up_to_1_14_or_where_it_is_asked_for() {
+        let told = |version: &str, legacy: Option<&str>| Karpenter {
+            legacy_node_repair: legacy.map(str::to_owned),
+            ..at(version)
+        };
+        assert!(told("1.15.0", None).repairs_within_budgets());
+        assert!(told("1.15.0", Some("false")).repairs_within_budgets());
+        assert!(!told("1.15.0", Some("true")).repairs_within_budgets());
+        assert!(!told("1.14.1", None).repairs_within_budgets());
     }
 }
