@@ -50,6 +50,8 @@ pub const POOL_HASH: &str = "karpenter.sh/nodepool-hash";
 pub const POOL_HASH_VERSION: &str = "karpenter.sh/nodepool-hash-version";
 /// core pkg/apis/v1/labels.go (v1.14.3); of pods too.
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+/// core pkg/apis/v1/labels.go `DoNotRepairAnnotationKey` (v1.15.0).
+pub const DO_NOT_REPAIR: &str = "karpenter.sh/do-not-repair";
 
 /// core pkg/controllers/nodeclaim/lifecycle/liveness.go `registrationTimeout`: a constant in every version.
 pub const REGISTRATION_TIMEOUT: TimeDelta = TimeDelta::minutes(15);

@@ -120,7 +120,8 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
     let pods = || case.pods().filter(|p| p.daemon_set() == Some(SERVER));
     let failing = pods().find_map(|p| Some((p, p.trouble()?)));
     let replaced = case.claim.is_some_and(|c| c.is_true("Registered"))
-        && case.karpenter().is_some_and(|k| k.gate("NodeRepair") == Some(true));
+        && case.karpenter().is_some_and(|k| k.gate("NodeRepair") == Some(true))
+        && repair::veto(case).is_none();
     match refused {
         Some((set, taint)) => Finding::new(
             Confidence::Certain,

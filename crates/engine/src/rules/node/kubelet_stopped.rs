@@ -86,13 +86,6 @@ fn last_word<'w>(case: &Case<'w>, ready: &Condition) -> Option<(&'static LastWor
     LAST_WORDS.iter().find_map(|word| Some((word, case.events().find(|e| e.reason == word.reason && before(e))?)))
 }
 
-/// Karpenter's Event that it would replace the Node if fewer others were unhealthy.
-/// Source: core v1.14.1 pkg/controllers/node/health/events.go `NodeRepairBlocked`, controller.go `isNodePoolHealthy`.
-fn unrepaired<'w>(case: &Case<'w>, ready: &Condition) -> Option<&'w Event> {
-    let silent = ready.last_transition_time?;
-    case.event("NodeRepairBlocked").filter(|event| event.last_seen().is_some_and(|at| at >= silent))
-}
-
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(ready) = node.condition("Ready") else { return Opinion::Silent };
@@ -125,9 +118,9 @@ fn check(case: &Case) -> Opinion {
     } else {
         ""
     };
-    let unrepaired = unrepaired(case, ready);
-    let repair = unrepaired.map_or_else(String::new, |event| {
-        format!(" Karpenter's node repair does not replace it: {}.", event.said().trim_end_matches('.'))
+    let unrepaired = ready.last_transition_time.and_then(|silent| repair::unrepaired(case, Some(silent)));
+    let repair = unrepaired.map_or_else(String::new, |unrepaired| {
+        format!(" Karpenter's node repair does not replace it: {}.", unrepaired.why)
     });
     let summary = format!("The kubelet of Node {} {what}: {why}{tail}{repair}", node.name());
     let finding = Finding::new(
