@@ -95,3 +95,10 @@ fn fields_are_read_with_their_types() {
         ]
     );
 }
+
+#[test]
+fn a_gate_without_a_type_is_a_gate_and_what_is_none_changes_no_other() {
+    let source = "const (\n\tRelaxed featuregate.Feature = \"Relaxed\"\n\tReload = \"Reload\"\n)\nvar gates = map{\n\tRelaxed: {\n\t\t{Version: version.MustParse(\"1.37\"), Default: true, PreRelease: featuregate.GA, LockToDefault: true},\n\t},\n\tReload: {\n\t\t{Version: version.MustParse(\"1.36\"), Default: false, PreRelease: featuregate.Alpha},\n\t},\n\tother.Unheard: {\n\t\t{Version: version.MustParse(\"1.36\"), Default: false, PreRelease: featuregate.Alpha},\n\t},\n}\nvar needs = map{\n\tRelaxed: {},\n}\n";
+    let gates = feature_gates::gates_of(source);
+    assert_eq!(gates, BTreeMap::from([("Relaxed".to_owned(), Some(true)), ("Reload".to_owned(), None)]));
+}

@@ -11,7 +11,7 @@ const TABLE: &str = include_str!("feature_gates.tsv");
 
 /// The minor versions that the table knows.
 const OLDEST: u32 = 21;
-const NEWEST: u32 = 36;
+const NEWEST: u32 = 37;
 
 /// Why a kubelet ends over a feature gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,12 @@ mod tests {
         assert_eq!(refusal("APIServerTracing", "false", 34), Some(GateRefusal::Locked(34, true)));
         assert_eq!(refusal("APIServerTracing", "true", 34), None);
         assert_eq!(refusal("RotateKubeletServerCertficate", "true", 30), Some(GateRefusal::Unknown));
+        assert_eq!(refusal("SidecarContainers", "true", 36), None);
+        assert_eq!(refusal("SidecarContainers", "true", 37), Some(GateRefusal::Gone(37)));
+        assert_eq!(refusal("HostnameOverride", "false", 36), None);
+        assert_eq!(refusal("HostnameOverride", "false", 37), Some(GateRefusal::Locked(37, true)));
+        assert_eq!(refusal("RelaxedServiceNameValidation", "false", 37), Some(GateRefusal::Locked(37, true)));
+        assert_eq!(refusal("ReloadKubeletClientCAFile", "true", 36), None);
     }
 
     #[test]

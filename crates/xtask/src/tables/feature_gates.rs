@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub const TABLE: &str = "crates/readers/src/userdata/feature_gates.tsv";
 
 /// The minor versions of Kubernetes 1 that are read, each in its first release: gates come and go with minors.
-pub const MINORS: std::ops::RangeInclusive<u32> = 21..=36;
+pub const MINORS: std::ops::RangeInclusive<u32> = 21..=37;
 
 /// Where gates are declared that a kubelet has: its own, and those of the libraries that register theirs beside them.
 /// Not every minor has every file.
@@ -64,12 +64,13 @@ struct Known {
 
 /// The gates that Go source declares, and to what each is locked.
 pub fn gates_of(source: &str) -> BTreeMap<String, Option<bool>> {
-    // `AppArmor featuregate.Feature = "AppArmor"`: what the source calls it, and what users do.
+    // `AppArmor featuregate.Feature = "AppArmor"`: what the source calls it, and what users do. Some lack the type.
     let declared = source.lines().filter_map(|line| {
         let (left, name) = line.trim().split_once(" = \"")?;
-        let (called, kind) = left.split_once(' ')?;
+        let name = name.strip_suffix('"')?;
+        let Some((called, kind)) = left.split_once(' ') else { return (left == name).then_some((left, name)) };
         let is_gate = matches!(kind.trim(), "featuregate.Feature" | "Feature");
-        is_gate.then_some((called, name.strip_suffix('"')?))
+        is_gate.then_some((called, name))
     });
     let declared: BTreeMap<&str, &str> = declared.collect();
     let mut gates: BTreeMap<String, Option<bool>> = declared.values().map(|name| ((*name).to_owned(), None)).collect();
@@ -79,7 +80,7 @@ pub fn gates_of(source: &str) -> BTreeMap<String, Option<bool>> {
         // same over several lines, one for each version.
         if let Some((called, _)) = line.split_once(':').filter(|(_, rest)| rest.trim_start().starts_with('{')) {
             let called = called.rsplit('.').next().unwrap_or_default();
-            current = declared.get(called).copied().or(current);
+            current = declared.get(called).copied();
         }
         let Some(gate) = current.filter(|_| line.contains("PreRelease:")) else { continue };
         // The last version's line counts.

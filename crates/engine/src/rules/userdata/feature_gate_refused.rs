@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Join],
     reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses],
     lint: false,
-    versions: "Kubernetes 1.21 to 1.36, by gate",
+    versions: "Kubernetes 1.21 to 1.37, by gate",
     page: include_str!("../../../pages/FeatureGateRefused.md"),
     check,
 };
