@@ -2,7 +2,8 @@
 //!
 //! An unknown flag ends the kubelet at once: `failed to parse kubelet flag: unknown flag: --x`.
 
-/// The minor version of Kubernetes 1 whose kubelet was asked for its flags: a newer one may have others.
+/// The minor version of Kubernetes 1 whose kubelet was asked for its flags: a newer one may have others. What [`REMOVED`]
+/// says of newer ones is read in their source.
 pub const NEWEST: u32 = 36;
 
 /// The flags of that kubelet.
@@ -10,32 +11,31 @@ pub const NEWEST: u32 = 36;
 // logging, cobra and Windows add.
 #[rustfmt::skip]
 pub const KNOWN: &[&str] = &[
-    "address", "allowed-unsafe-sysctls", "anonymous-auth", "application-metrics-count-limit", "authentication-token-webhook",
+    "address", "allowed-unsafe-sysctls", "anonymous-auth", "authentication-token-webhook",
     "authentication-token-webhook-cache-ttl", "authorization-mode", "authorization-webhook-cache-authorized-ttl",
-    "authorization-webhook-cache-unauthorized-ttl", "boot-id-file", "bootstrap-kubeconfig", "cert-dir", "cgroup-driver",
+    "authorization-webhook-cache-unauthorized-ttl", "bootstrap-kubeconfig", "cert-dir", "cgroup-driver",
     "cgroup-root", "cgroups-per-qos", "client-ca-file", "cloud-provider", "cluster-dns", "cluster-domain", "config", "config-dir",
-    "container-hints", "container-log-max-files", "container-log-max-size", "container-runtime-endpoint", "containerd",
-    "containerd-namespace", "contention-profiling", "cpu-cfs-quota", "cpu-cfs-quota-period", "cpu-manager-policy",
+    "container-log-max-files", "container-log-max-size", "container-runtime-endpoint",
+    "contention-profiling", "cpu-cfs-quota", "cpu-cfs-quota-period", "cpu-manager-policy",
     "cpu-manager-policy-options", "cpu-manager-reconcile-period", "enable-controller-attach-detach", "enable-debugging-handlers",
-    "enable-load-reader", "enable-server", "enforce-node-allocatable", "event-burst", "event-qps", "event-storage-age-limit",
-    "event-storage-event-limit", "eviction-hard", "eviction-max-pod-grace-period", "eviction-minimum-reclaim",
+    "enable-server", "enforce-node-allocatable", "event-burst", "event-qps",
+    "eviction-hard", "eviction-max-pod-grace-period", "eviction-minimum-reclaim",
     "eviction-pressure-transition-period", "eviction-soft", "eviction-soft-grace-period", "exit-on-lock-contention",
     "experimental-allocatable-ignore-eviction", "experimental-mounter-path", "fail-cgroupv1", "fail-swap-on", "feature-gates",
-    "file-check-frequency", "global-housekeeping-interval", "hairpin-mode", "healthz-bind-address", "healthz-port", "help",
+    "file-check-frequency", "hairpin-mode", "healthz-bind-address", "healthz-port", "help",
     "hostname-override", "housekeeping-interval", "http-check-frequency", "image-credential-provider-bin-dir",
     "image-credential-provider-config", "image-gc-high-threshold", "image-gc-low-threshold", "image-service-endpoint",
     "kernel-memcg-notification", "kube-api-burst", "kube-api-content-type", "kube-api-qps", "kube-reserved",
-    "kube-reserved-cgroup", "kubeconfig", "kubelet-cgroups", "local-storage-capacity-isolation", "lock-file", "log-cadvisor-usage",
+    "kube-reserved-cgroup", "kubeconfig", "kubelet-cgroups", "local-storage-capacity-isolation", "lock-file",
     "log-flush-frequency", "log-json-info-buffer-size", "log-json-split-stream", "log-text-info-buffer-size",
-    "log-text-split-stream", "logging-format", "machine-id-file", "make-iptables-util-chains", "manifest-url",
+    "log-text-split-stream", "logging-format", "make-iptables-util-chains", "manifest-url",
     "manifest-url-header", "max-open-files", "max-pods", "maximum-dead-containers", "maximum-dead-containers-per-container",
     "memory-manager-policy", "minimum-container-ttl-duration", "minimum-image-ttl-duration", "node-ip", "node-labels",
     "node-status-max-images", "node-status-update-frequency", "oom-score-adj", "pod-cidr", "pod-manifest-path", "pod-max-pids",
     "pods-per-core", "port", "protect-kernel-defaults", "provider-id", "qos-reserved", "read-only-port", "register-node",
     "register-with-taints", "registry-burst", "registry-qps", "reserved-cpus", "reserved-memory", "resolv-conf", "root-dir",
     "rotate-certificates", "rotate-server-certificates", "runonce", "runtime-cgroups", "runtime-request-timeout",
-    "seccomp-default", "serialize-image-pulls", "storage-driver-buffer-duration", "storage-driver-db", "storage-driver-host",
-    "storage-driver-password", "storage-driver-secure", "storage-driver-table", "storage-driver-user",
+    "seccomp-default", "serialize-image-pulls",
     "streaming-connection-idle-timeout", "sync-frequency", "system-cgroups", "system-reserved", "system-reserved-cgroup",
     "tls-cert-file", "tls-cipher-suites", "tls-min-version", "tls-private-key-file", "topology-manager-policy",
     "topology-manager-policy-options", "topology-manager-scope", "v", "version", "vmodule", "volume-plugin-dir",
@@ -47,11 +47,11 @@ pub const KNOWN: &[&str] = &[
 #[rustfmt::skip]
 const SWITCHES: &[&str] = &[
     "anonymous-auth", "authentication-token-webhook", "cgroups-per-qos", "contention-profiling", "cpu-cfs-quota",
-    "enable-controller-attach-detach", "enable-debugging-handlers", "enable-load-reader", "enable-server",
+    "enable-controller-attach-detach", "enable-debugging-handlers", "enable-server",
     "exit-on-lock-contention", "experimental-allocatable-ignore-eviction", "fail-cgroupv1", "fail-swap-on", "help",
-    "kernel-memcg-notification", "local-storage-capacity-isolation", "log-cadvisor-usage", "log-json-split-stream",
+    "kernel-memcg-notification", "local-storage-capacity-isolation", "log-json-split-stream",
     "log-text-split-stream", "make-iptables-util-chains", "protect-kernel-defaults", "register-node", "rotate-certificates",
-    "rotate-server-certificates", "runonce", "seccomp-default", "serialize-image-pulls", "storage-driver-secure", "version",
+    "rotate-server-certificates", "runonce", "seccomp-default", "serialize-image-pulls", "version",
     "windows-service",
 ];
 
@@ -61,24 +61,35 @@ const REMOVED: &[(&str, u32)] = &[
     ("add-dir-header", 26), // KEP-2845
     ("allow-privileged", 15), // kubernetes#77820
     ("alsologtostderr", 26), // KEP-2845
+    ("application-metrics-count-limit", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("azure-container-registry-config", 30), // kubernetes#122595
+    ("boot-id-file", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("cloud-config", 34), // kubernetes#130161
     ("cni-bin-dir", 24), // kubernetes#106907
     ("cni-cache-dir", 24), // kubernetes#106907
     ("cni-conf-dir", 24), // kubernetes#106907
+    ("container-hints", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("container-runtime", 27), // kubernetes#114017
+    ("containerd", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("containerd-namespace", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("docker-endpoint", 24), // kubernetes#106907
     ("dynamic-config-dir", 24), // KEP-281
+    ("enable-load-reader", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("event-storage-age-limit", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("event-storage-event-limit", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("experimental-dockershim-root-directory", 24), // kubernetes#106907
+    ("global-housekeeping-interval", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("image-pull-progress-deadline", 24), // kubernetes#106907
     ("iptables-drop-bit", 31), // kubernetes#122363
     ("iptables-masquerade-bit", 31), // kubernetes#122363
     ("keep-terminated-pod-volumes", 31), // kubernetes#122082
     ("log-backtrace-at", 26), // KEP-2845
+    ("log-cadvisor-usage", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("log-dir", 26), // KEP-2845
     ("log-file", 26), // KEP-2845
     ("log-file-max-size", 26), // KEP-2845
     ("logtostderr", 26), // KEP-2845
+    ("machine-id-file", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
     ("master-service-namespace", 27), // kubernetes#116015
     ("network-plugin", 24), // kubernetes#106907
     ("network-plugin-mtu", 24), // kubernetes#106907
@@ -88,6 +99,13 @@ const REMOVED: &[(&str, u32)] = &[
     ("skip-headers", 26), // KEP-2845
     ("skip-log-headers", 26), // KEP-2845
     ("stderrthreshold", 26), // KEP-2845
+    ("storage-driver-buffer-duration", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("storage-driver-db", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("storage-driver-host", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("storage-driver-password", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("storage-driver-secure", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("storage-driver-table", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
+    ("storage-driver-user", 37), // kubernetes v1.37.0 cmd/kubelet/app/options/globalflags_linux.go
 ];
 
 /// What became of a flag.
@@ -114,9 +132,10 @@ pub fn look_up(name: &str) -> Recognized {
 }
 
 pub fn is_switch(name: &str) -> bool {
-    // These two are gone, and old user data still has them.
+    // These are gone, and old user data still has them.
     SWITCHES.binary_search(&name).is_ok()
         || matches!(name, "allow-privileged" | "logtostderr" | "alsologtostderr" | "register-schedulable")
+        || matches!(name, "enable-load-reader" | "log-cadvisor-usage" | "storage-driver-secure")
 }
 
 /// The flag that was probably meant.
@@ -154,6 +173,9 @@ mod tests {
     fn flags_are_known_gone_or_never_heard_of() {
         assert_eq!(look_up("register-with-taints"), Recognized::Yes);
         assert_eq!(look_up("container-runtime"), Recognized::Until(27));
+        assert_eq!(look_up("containerd"), Recognized::Until(37));
+        assert_eq!(look_up("housekeeping-interval"), Recognized::Yes);
+        assert!(is_switch("log-cadvisor-usage") && !is_switch("containerd"));
         assert_eq!(look_up("container-runtime-endpoint"), Recognized::Yes);
         assert_eq!(look_up("register-with-taint"), Recognized::No);
     }

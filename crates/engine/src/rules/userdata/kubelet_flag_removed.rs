@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Join],
     reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses],
     lint: false,
-    versions: "Kubernetes 1.24, 1.26, 1.27, 1.30, 1.31, 1.34, 1.35 and later, by flag",
+    versions: "Kubernetes 1.24, 1.26, 1.27, 1.30, 1.31, 1.34, 1.35, 1.37 and later, by flag",
     page: include_str!("../../../pages/KubeletFlagRemoved.md"),
     check,
 };
