@@ -6,6 +6,7 @@ pub mod by_image;
 pub mod by_revision;
 pub(crate) mod changed;
 pub mod conversion;
+mod deferred;
 pub mod deletion_reason;
 pub mod device_missing;
 pub(crate) mod drift_at_once;
@@ -111,6 +112,7 @@ impl<'w> Case<'w> {
                 let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
                     .or_else(|| unserved_wait(cluster, pool, class, thresholds))
                     .or_else(|| refused_claims_wait(cluster, pool, thresholds))
+                    .or_else(|| deferred::wait(cluster, pool, class.map(|c| &c.class), thresholds))
                     .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
                     .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))
                     .or_else(|| static_drift::wait(cluster, pool, now, thresholds))
@@ -358,6 +360,12 @@ impl<'w> Case<'w> {
     pub fn ignored(&self) -> impl Iterator<Item = &'w Pod> + use<'w> {
         let cluster = self.cluster;
         self.pool().into_iter().flat_map(move |pool| ignored_in(cluster, pool))
+    }
+
+    /// Pods that only this NodePool of reserved capacity admits, and that Karpenter puts off without a word.
+    pub fn deferred(&self) -> impl Iterator<Item = &'w Pod> + use<'w> {
+        let (cluster, class) = (self.cluster, self.class());
+        self.pool().into_iter().flat_map(move |pool| deferred::deferred_in(cluster, pool, class))
     }
 
     /// Machines of the NodePool that were made for a pod, and are too small for it.

@@ -124,6 +124,8 @@ pub enum Symptom {
     ClaimsRefused,
     /// Pods wait for a machine, and Karpenter leaves them alone.
     PodsIgnored,
+    /// Pods wait for a machine in a reservation, and Karpenter puts them off without a word.
+    PodsDeferred,
     /// Pods wait for a machine, and whatever Karpenter would do for them fails.
     RoundsFail,
     /// Karpenter leaves the NodePool alone.
@@ -1041,6 +1043,15 @@ pub fn ignored_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
     let because = "no Node has room for the pod, and Karpenter makes none for it";
     let wait = pod_wait(pod, pod.metadata.creation_timestamp?, because, t)?;
     Some(Wait { symptom: Symptom::PodsIgnored, ..wait })
+}
+
+/// A NodePool of reserved capacity that a pod could have a machine of, while Karpenter says nothing of the pod.
+pub fn deferred_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
+    let because = "no Node has room for the pod, and Karpenter neither makes a machine for it nor says why";
+    let wait = pod_wait(pod, pod.metadata.creation_timestamp?, because, t)?;
+    // What Karpenter has to say of a pod, it says every five minutes.
+    let patience = t.launch * 5;
+    Some(Wait { symptom: Symptom::PodsDeferred, patience, proven: patience, ..wait })
 }
 
 /// A NodePool whose machines come out too small for the pod that they are made for.

@@ -303,6 +303,12 @@ impl Karpenter {
         self.version >= Version(1, 15, 0) && !as_before
     }
 
+    /// Whether it defers, without an Event, a pod for which all reservations that fit are in use.
+    /// core pkg/controllers/provisioning/scheduling/nodeclaim.go `offeringsToReserve`, not in v1.14.1, in v1.15.0.
+    pub fn defers_for_reservations(&self) -> bool {
+        self.version >= Version(1, 15, 0) && self.gate("ReservedCapacity") != Some(false)
+    }
+
     /// core#2349, first tag v1.7.0.
     pub fn has_launch_timeout(&self) -> bool {
         self.version >= Version(1, 7, 0)

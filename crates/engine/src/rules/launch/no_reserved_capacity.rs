@@ -3,9 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
 use crate::case::unplaced::Unplaced;
 use crate::objects::input::Input;
-use crate::objects::{CapacityReservation, NodeClass, NodePool, Requirement};
+use crate::objects::{CapacityReservation, NodeClass, NodePool, Pod, Requirement};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ pub static RULE: Rule = Rule {
     cause: "NoReservedCapacity",
     summary: "The NodePool allows only reserved capacity, and its node class has no capacity reservation for it",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
+    reads: &[Input::NodePools, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
     versions: "1.3 and later",
     page: include_str!("../../../pages/NoReservedCapacity.md"),
@@ -28,6 +29,12 @@ struct Lack {
     because: &'static str,
     blame: Blame,
     fix: &'static str,
+}
+
+const IN_USE: &str = "Enlarge the reservation, or stop the instances outside of Karpenter that use it (an open reservation takes any instance of its type). Or allow on-demand beside reserved.";
+
+fn shown(r: &CapacityReservation) -> String {
+    format!("{} ({} in {})", r.id, r.instance_type, r.availability_zone)
 }
 
 fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
@@ -64,7 +71,6 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
             fix: "Correct the id, tags or owner in capacityReservationSelectorTerms: Karpenter does not use a reservation that has expired, was cancelled, or begins later.",
         };
     }
-    let shown = |r: &CapacityReservation| format!("{} ({} in {})", r.id, r.instance_type, r.availability_zone);
     let all = reservations.iter().map(shown).collect::<Vec<_>>().join(", ");
     let requirements = &pool.spec.template.spec.requirements;
     if reservations.iter().all(|r| r.unmet(requirements).is_some()) {
@@ -95,7 +101,7 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
         observed: all,
         because: "they fit, but Karpenter finds no offering of them",
         blame: Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field("spec.template.spec.requirements"),
-        fix: "Enlarge the reservation, or stop the instances outside of Karpenter that use it (an open reservation takes any instance of its type). Or allow on-demand beside reserved.",
+        fix: IN_USE,
     }
 }
 
@@ -108,7 +114,13 @@ fn check(case: &Case) -> Opinion {
     let is_its_own = |told: &Unplaced| {
         told.lacks_reservation(pool, class) || told.unmet_by_itself(pool) || told.unoffered_by_itself(pool)
     };
-    let Some(told) = case.unplaced().find(is_its_own) else { return Opinion::Silent };
+    let Some(told) = case.unplaced().find(is_its_own) else {
+        if case.wait.symptom != Symptom::PodsDeferred {
+            return Opinion::Silent;
+        }
+        let deferred = case.deferred().min_by_key(|pod| pod.metadata.creation_timestamp);
+        return deferred.map_or(Opinion::Silent, |pod| full(case, pool, class, pod).into());
+    };
     let lack = lack(case, pool, class);
     let name = pool.name();
     let finding = Finding::new(
@@ -128,9 +140,37 @@ fn check(case: &Case) -> Opinion {
         "Karpenter finds no instance type for a waiting pod",
     ))
     .blaming(lack.blame)
-    .fix(lack.fix)
-    .step(Risk::Mutating, "Change what the class selects", Some(commands::edit(class)))
-    .step(Risk::Mutating, "Or what the NodePool allows", Some(format!("kubectl edit nodepool {name}")));
+    .fix(lack.fix);
+    to_change(finding, pool, class).into()
+}
+
+/// Karpenter's silence about a pod that only this NodePool admits: the reservations that fit are in use.
+fn full(case: &Case, pool: &NodePool, class: &NodeClass, pod: &Pod) -> Finding {
+    let (own, name) = (format!("{} {}", class.kind, class.name()), pool.name());
+    let all = pool.reservations(class).map(shown).collect::<Vec<_>>().join(", ");
+    let (namespace, pod_name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
+    let version = case.karpenter().map_or_else(String::new, |karpenter| format!(" {}", karpenter.version));
+    let because = "Karpenter defers a pod without an Event if all reservations that it may use are full";
+    let finding = Finding::new(
+        Confidence::Likely,
+        format!(
+            "NodePool {name} launches nothing for Pod {namespace}/{pod_name}: it allows only reserved capacity, and Karpenter{version} puts the pod off without an Event. All reservations of {own} that fit are probably in use: {all}."
+        ),
+        Evidence::new(format!("{}/{}", class.kind, class.name()), "status.capacityReservations", all, because),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+    .fix(IN_USE);
+    to_change(finding, pool, class)
+}
+
+/// The steps, and the question that only EC2 can answer.
+fn to_change(finding: Finding, pool: &NodePool, class: &NodeClass) -> Finding {
+    let name = pool.name();
+    let finding = finding.step(Risk::Mutating, "Change what the class selects", Some(commands::edit(class))).step(
+        Risk::Mutating,
+        "Or what the NodePool allows",
+        Some(format!("kubectl edit nodepool {name}")),
+    );
     let ids: Vec<&str> = class.status.capacity_reservations.iter().map(|r| r.id.as_str()).collect();
     let of = if ids.is_empty() { String::new() } else { format!(" --capacity-reservation-ids {}", ids.join(" ")) };
     finding
@@ -138,5 +178,4 @@ fn check(case: &Case) -> Opinion {
             "Which capacity reservations exist, and how much of them is free?",
             format!("aws ec2 describe-capacity-reservations{of} --query 'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount,TotalInstanceCount]'"),
         )
-        .into()
 }
