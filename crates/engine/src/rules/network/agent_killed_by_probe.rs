@@ -8,6 +8,7 @@ use crate::case::stage::Symptom;
 use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod};
 use crate::rules::Rule;
+use crate::upstream::karpenter::{Version, image_tag};
 use readers::source_text;
 
 pub static RULE: Rule = Rule {
@@ -32,8 +33,16 @@ fn check(case: &Case) -> Opinion {
     let said = probe.map(|e| answer(&e.message));
     let fails = said.as_ref().map_or_else(String::new, |said| format!(" ({said})"));
     let late = said.as_ref().is_some_and(|said| is_late(said));
-    let why = format!("its liveness probe fails{fails}");
-    let fix = if late {
+    let moved = said.as_ref().filter(|said| said.contains(FORMER_PORT)).and_then(|_| listens_elsewhere(pod));
+    let port = moved.as_ref().map_or_else(String::new, |version| {
+        format!(". aws-node {version} does not listen on this port any more, only on the socket {SOCKET}")
+    });
+    let why = format!("its liveness probe fails{fails}{port}");
+    let fix = if moved.is_some() {
+        format!(
+            "Update DaemonSet {set} with the manifest or chart of its image's version: there, both probes connect to {SOCKET}. This restarts it on every node."
+        )
+    } else if late {
         format!(
             "Raise timeoutSeconds of the liveness and readiness probes of DaemonSet {set} to 5 or more, as its newer versions do, and raise its CPU request. Both restart it on every node. Pods that use more CPU than they request keep it from answering."
         )
@@ -74,6 +83,20 @@ fn summary(case: &Case, node: &Node, set: &str, why: &str) -> String {
 fn of_probe(pod: &Pod, event: &Event) -> Evidence {
     let object = format!("Event Pod/{}", pod.metadata.name);
     Evidence::new(object, "message", answer(&event.message), "the answer that the probe got")
+}
+
+/// The port that the probes of aws-node connect to in manifests before 1.23.
+/// Source: amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml.
+const FORMER_PORT: &str = ":50051";
+
+/// Source: amazon-vpc-cni-k8s v1.23.2 pkg/ipamd/rpc_handler.go `ipamdGRPCSocketPath`, config/master/aws-k8s-cni.yaml.
+const SOCKET: &str = "/var/run/aws-node/ipamd.sock";
+
+/// The version of a pod of aws-node that listens only on its socket.
+fn listens_elsewhere(pod: &Pod) -> Option<Version> {
+    let images = pod.spec.containers.iter().filter(|container| container.image.contains("amazon-k8s-cni"));
+    let mut versions = images.filter_map(|container| Version::parse(image_tag(&container.image)?));
+    versions.find(|version| *version >= Version(1, 23, 0))
 }
 
 /// Source: kubernetes v1.36.3 pkg/kubelet/prober/prober.go `probe`.
