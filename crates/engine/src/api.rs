@@ -63,7 +63,7 @@ pub const OUTCOME_LABEL: &str = "nodewhy.dev/outcome";
         name = "Machines",
         type_ = "integer",
         json_path = ".status.machines.stuck",
-        description = "How many machines of the NodePool are stuck; empty where it is about one machine"
+        description = "Number of stuck machines of the NodePool. Empty if it is about one machine"
     ),
     printcolumn(name = "NodePool", type_ = "string", json_path = ".spec.nodePool.name"),
     printcolumn(name = "Node", type_ = "string", json_path = ".spec.node.name"),
@@ -77,7 +77,7 @@ pub const OUTCOME_LABEL: &str = "nodewhy.dev/outcome";
         name = "Outcome",
         type_ = "string",
         json_path = ".status.outcome",
-        description = "How it ended; empty while the machine is stuck"
+        description = "How it ended. Empty while the machine is stuck"
     ),
     printcolumn(name = "Ended", type_ = "date", json_path = ".status.endedAt", description = "How long ago it ended"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -95,13 +95,13 @@ pub const OUTCOME_LABEL: &str = "nodewhy.dev/outcome";
 #[x_kube(crates(kube_core = "kube_core"))]
 #[x_kube(validation = Rule::new("self.subject == oldSelf.subject").message("the subject of a diagnosis never changes; delete the NodeDiagnosis instead"))]
 pub struct NodeDiagnosisSpec {
-    /// The object that is diagnosed: a NodeClaim, a Node without NodeClaim, or the NodePool or node class where nothing
-    /// can launch.
+    /// The diagnosed object. It is a NodeClaim, a Node without NodeClaim, or a NodePool or node class that launches
+    /// nothing.
     pub subject: ObjectRef,
-    /// The machine's NodeClaim, where one exists or existed.
+    /// The machine's NodeClaim, if it has or had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_claim: Option<NamedUid>,
-    /// The machine's Node, where one exists or existed.
+    /// The machine's Node, if it has or had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NamedUid>,
     /// The NodePool that the machine belongs to.
@@ -122,7 +122,7 @@ impl NodeDiagnosis {
         self.outcome().is_none()
     }
 
-    /// Ended for good: what recovered may fall ill again.
+    /// Whether it ended for good. A machine that recovered may get stuck again.
     pub fn is_final(&self) -> bool {
         matches!(self.outcome(), Some(Outcome::Terminated | Outcome::Deleted))
     }
@@ -131,7 +131,7 @@ impl NodeDiagnosis {
         self.status.as_ref().map(|s| &*s.cause)
     }
 
-    /// The labels that it is written and printed with: they repeat what the verdict says, which holds none itself.
+    /// The labels that nodewhy writes and prints it with. They repeat the verdict. A diagnosis in memory has none.
     pub fn labels(&self) -> BTreeMap<String, String> {
         let outcome = self.outcome().map(|outcome| format!("{outcome:?}"));
         let pool = self.spec.node_pool.as_ref().map(|pool| pool.name.clone());
@@ -144,20 +144,20 @@ impl NodeDiagnosis {
         self.status.as_ref().map_or(0, |s| s.recurrences)
     }
 
-    /// Of a NodePool, with the verdict of one of its machines.
+    /// Whether it is about a NodePool and shows the verdict of one of its machines.
     pub fn speaks_for_machines(&self) -> bool {
         self.status.as_ref().and_then(|s| s.machines.as_ref()).is_some_and(|machines| machines.example.is_some())
     }
 
-    /// For how long at least an instance ran that was deleted without having joined; `None` where there was none, or it
-    /// had joined.
+    /// The minimum time that the instance ran if the machine was deleted before it joined. `None` if it joined or had
+    /// no instance.
     pub fn ran_in_vain(&self) -> Option<TimeDelta> {
         let status = self.status.as_ref().filter(|s| matches!(s.stage, Stage::Join | Stage::Register))?;
         self.is_final().then_some(status.ended_at? - status.first_observed_at)
     }
 }
 
-/// A reference that survives the object it names.
+/// A reference that stays valid after the object is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -175,13 +175,14 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// Whether it names the object of this UID. Objects written by hand may have none: then the name alone counts.
+    /// Whether it names the object of this UID. If either UID is empty, as in objects written by hand, only the name
+    /// counts.
     pub fn stands_for(&self, uid: &str) -> bool {
         self.uid.is_empty() || uid.is_empty() || self.uid == uid
     }
 }
 
-/// A name and the UID it stood for.
+/// A name, and the UID of the object that had it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedUid {
     /// Name of the object.
@@ -204,7 +205,7 @@ pub struct Named {
 pub struct NodeDiagnosisStatus {
     /// The stage that the machine waits at, or died at.
     pub stage: Stage,
-    /// Stable CamelCase identifier of the root cause; Unknown where nothing fits.
+    /// Stable CamelCase identifier of the root cause. Unknown if no rule finds one.
     #[schemars(regex(pattern = r"^[A-Z][A-Za-z0-9]*$"), length(max = 63))]
     pub cause: Text,
     /// How sure the verdict is.
@@ -215,19 +216,19 @@ pub struct NodeDiagnosisStatus {
     /// The object to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Box<Blame>>,
-    /// What was seen, where, and why it matters.
+    /// The observations that the verdict rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::EVIDENCE))]
     pub evidence: Vec<Evidence>,
-    /// What explains what: the symptom first, the deepest link that the objects show last.
+    /// The links from the symptom (first) to the deepest cause that objects show (last).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::CHAIN))]
     pub chain: Vec<Link>,
-    /// Causes that something excludes, each with the object that was seen.
+    /// Causes that an observed object excludes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::RULED_OUT))]
     pub ruled_out: Vec<RuledOut>,
-    /// What is still open, each question with the command that answers it.
+    /// Open questions, each with the command that answers it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::UNKNOWNS))]
     pub unknowns: Vec<Unknown>,
@@ -235,17 +236,17 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::ALTERNATIVES))]
     pub alternatives: Vec<Alternative>,
-    /// What may be behind a verdict that proves no root cause, the best first. Suspects are no verdict: cause, metrics
-    /// and Events do not follow them.
+    /// Possible causes if the verdict proves no root cause, the best one first. Suspects are not a verdict: the cause,
+    /// metrics and Events ignore them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::SUSPECTS))]
     pub suspects: Vec<Suspect>,
-    /// How to mend it.
+    /// How to fix the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
     /// Since when the machine has been waiting at this stage.
     pub first_observed_at: DateTime<Utc>,
-    /// When Karpenter deletes the machine; absent where no timeout applies, and once it has ended.
+    /// When Karpenter deletes the machine. Absent if no timeout applies or it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminates_at: Option<DateTime<Utc>>,
     /// When the machine recovered or went away.
@@ -254,12 +255,12 @@ pub struct NodeDiagnosisStatus {
     /// How it ended; absent while the machine is stuck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Of a NodePool: how many of its machines are stuck by which cause. The verdict is then that of one of them,
-    /// unless the NodePool has one of its own.
+    /// Only for a NodePool: how many of its machines are stuck, by cause. The verdict is that of one of these machines,
+    /// unless the NodePool has its own verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<Box<PoolMachines>>,
-    /// What was said under this name before, the last first: of another machine that was called so, of this one before
-    /// it fell ill again, of an earlier incident of the NodePool.
+    /// Earlier verdicts under this name, the latest first. They are about a former machine of this name, the same
+    /// machine before it recovered, or an earlier incident of the NodePool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::EARLIER))]
     pub earlier: Vec<EarlierVerdict>,
@@ -267,9 +268,11 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32", range(min = 0))]
     pub recurrences: u32,
-    /// Conditions after the Kubernetes conventions: Judged (True once there is a verdict, whatever it says; the reason is
-    /// the cause), Diagnosed (True once a cause other than Unknown is named), Ended, and Remediated (True once nodewhy
-    /// has removed a cloud-provider taint; the reason says what it did or why it did not).
+    /// Conditions by the Kubernetes API conventions.
+    /// Judged: True once there is any verdict. The reason is the cause.
+    /// Diagnosed: True once a cause other than Unknown is named.
+    /// Ended: True once the machine has recovered or is gone.
+    /// Remediated: True once nodewhy has removed a cloud-provider taint. The reason says what it did or why it did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -287,13 +290,13 @@ pub enum Stage {
     Launch,
     /// The instance runs, but no Node has appeared.
     Join,
-    /// A Node is there, but Karpenter does not accept it.
+    /// A Node exists, but Karpenter does not accept it.
     Register,
     /// The Node is registered, but not initialized.
     Initialize,
-    /// The Node was usable and is not Ready, or Ready and of no use: a taint, pressure, no addresses, a broken device.
+    /// The Node was usable. It is now NotReady, or Ready but unusable (taint, pressure, no addresses, broken device).
     Ready,
-    /// The machine is going away.
+    /// The machine is being deleted.
     Terminate,
 }
 
@@ -302,7 +305,7 @@ pub enum Stage {
 pub enum Confidence {
     /// One of several explanations.
     Possible,
-    /// The best explanation; something that cannot be seen from here could contradict it.
+    /// The best explanation. Something that nodewhy cannot see could contradict it.
     Likely,
     /// The objects prove it.
     Certain,
@@ -315,20 +318,20 @@ pub enum Outcome {
     Recovered,
     /// Karpenter's registration or launch timeout deleted it.
     Terminated,
-    /// It was deleted for another reason; of a NodePool, its machines were.
+    /// It was deleted for another reason. For a NodePool: its stuck machines were deleted.
     Deleted,
 }
 
-/// The object to change, down to the character where there is one.
+/// The object to change, and the exact place in its text if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Blame {
     /// Kind and name in one word, for example EC2NodeClass/default.
     pub object: String,
-    /// Group and version; empty for things that live in AWS.
+    /// Group and version. Empty for AWS resources.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub api_version: String,
-    /// Kind, for example EC2NodeClass; EC2Tags, IAMRole and the like for what lives in AWS.
+    /// Kind, for example EC2NodeClass. AWS resources use kinds such as EC2Tags and IAMRole.
     pub kind: String,
     /// Namespace of a namespaced object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -350,17 +353,17 @@ pub struct Blame {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i32>", range(min = 1))]
     pub length: Option<u32>,
-    /// Column of the place in the excerpt, which differs where a value is masked or a long line is cut.
+    /// Column of the place in the excerpt. It differs from column if a value is masked or a long line is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i32>", range(min = 1))]
     pub caret: Option<u32>,
-    /// That line, with secret-looking values masked.
+    /// The line, with values that look secret masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = schema_limits::EXCERPT))]
     pub excerpt: Option<String>,
 }
 
-/// Who can tell something; the cluster where it is not said.
+/// The source of an observation or an answer. Absent means Cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Witness {
     /// The objects of the cluster, or its machines.
@@ -381,21 +384,21 @@ impl Witness {
 /// One observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// Who told it: AWS, or the cluster where this is absent.
+    /// The source of the observation. Absent means Cluster.
     #[serde(default, skip_serializing_if = "Witness::is_cluster")]
     pub source: Witness,
-    /// Kind and name, for example NodeClaim/general-7xk2p; for what AWS told the call and what it was about.
+    /// Kind and name, for example NodeClaim/general-7xk2p. For an answer from AWS, the call and its subject.
     pub object: String,
     /// Field of that object as a JSONPath without the braces, for example status.conditions[?(@.type=="Registered")].
     pub field: Text,
-    /// What stands there.
+    /// The observed value.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub observed: String,
     /// Why it matters.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub because: Text,
-    /// How often, how many, seen when, as of the last write: what goes on moving while the cause stays is alone no
-    /// reason to write again.
+    /// Counts and times as of the last write. nodewhy does not write the NodeDiagnosis again for a change of these
+    /// figures alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub figures: Option<Box<str>>,
@@ -419,7 +422,7 @@ impl Evidence {
         }
     }
 
-    /// Adds what goes on moving.
+    /// Adds counts and times that keep changing.
     #[must_use]
     pub fn figures(mut self, figures: impl Into<Box<str>>) -> Self {
         self.figures = Some(figures.into());
@@ -432,7 +435,7 @@ impl Evidence {
 pub struct Link {
     /// Kind and name, for example DaemonSet/aws-node.
     pub object: String,
-    /// What it says, or what is said of it.
+    /// One fact about this object.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub says: String,
 }
@@ -443,15 +446,15 @@ impl Link {
     }
 }
 
-/// A cause that does not explain this machine, and what shows it.
+/// A cause that does not explain this machine, and the proof.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuledOut {
     /// The cause.
     pub cause: Text,
-    /// What excludes it.
+    /// Why it is excluded.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub because: Text,
-    /// The object that was seen and excludes it, by kind and name; for what AWS told the call and what it was about.
+    /// Kind and name of the object that excludes it. For an answer from AWS, the call and its subject.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub witness: Text,
 }
@@ -459,7 +462,7 @@ pub struct RuledOut {
 /// A question that is still open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
-    /// Who can answer it: AWS, or the cluster where this is absent.
+    /// The source that can answer it. Absent means Cluster.
     #[serde(default, skip_serializing_if = "Witness::is_cluster")]
     pub source: Witness,
     /// The question.
@@ -477,46 +480,46 @@ pub struct Alternative {
     pub cause: Text,
     /// How sure it is.
     pub confidence: Confidence,
-    /// What it would mean.
+    /// One sentence that says what would be wrong.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: String,
 }
 
-/// A cause that would explain the machine and that the objects neither prove nor exclude.
+/// A possible cause that no object proves or excludes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspect {
-    /// What the machines of one group have in common, and then only once in memory.
+    /// The part that all machines of one group share, kept once in memory.
     #[serde(flatten)]
     pub grounds: Arc<Grounds>,
-    /// The one command that settles it. It only reads.
+    /// The command that settles it. It only reads.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub command: Text,
 }
 
-/// What makes a cause a suspect, and how its command is read.
+/// Why a cause is a suspect, and how to read the output of its command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Grounds {
     /// The cause.
     pub cause: Text,
-    /// What it would mean here, with the real names in it.
+    /// One sentence that says what would be wrong, with the real names in it.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: Text,
-    /// What speaks for it, the most telling first.
+    /// Observations for it, the strongest first.
     #[serde(rename = "for", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::OBSERVATIONS), inner(length(max = schema_limits::SENTENCE)))]
     pub speaks_for: Vec<Text>,
-    /// What speaks against it.
+    /// Observations against it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::OBSERVATIONS), inner(length(max = schema_limits::SENTENCE)))]
     pub against: Vec<Text>,
-    /// What to look for in the command's output.
+    /// The part of the command's output that settles it.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub look_for: Text,
 }
 
-/// How to mend it.
+/// How to fix the cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fix {
     /// One sentence.
@@ -533,18 +536,18 @@ pub struct Fix {
 /// One step of a fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixStep {
-    /// What to do.
+    /// The action, as an imperative.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub text: Text,
-    /// The command that does it, where there is one.
+    /// The command that does it, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub command: Option<String>,
-    /// What the step can do to the cluster.
+    /// How much the step can disrupt.
     pub risk: Risk,
 }
 
-/// What a step can do to the cluster.
+/// How much a step can disrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Risk {
     /// Reads only.
@@ -557,31 +560,31 @@ pub enum Risk {
     Destructive,
 }
 
-/// What was said before, in short.
+/// An earlier verdict in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierVerdict {
-    /// UID of the object that it was about.
+    /// UID of the diagnosed object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// The stage that it was stuck at.
+    /// The stage that the object was stuck at.
     pub stage: Stage,
     /// The cause.
     pub cause: Text,
-    /// How sure that was.
+    /// How sure the verdict was.
     pub confidence: Confidence,
-    /// What was wrong.
+    /// One sentence that says what was wrong.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: Text,
-    /// Since when it had been waiting.
+    /// Since when the object had been waiting.
     pub first_observed_at: DateTime<Utc>,
-    /// When it ended, or was seen to be over.
+    /// When it ended, or when nodewhy first saw that it had ended.
     pub ended_at: DateTime<Utc>,
     /// How it ended.
     pub outcome: Outcome,
 }
 
-/// A condition after the Kubernetes API conventions.
+/// A condition by the Kubernetes API conventions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
@@ -603,7 +606,7 @@ pub struct Condition {
     pub observed_generation: Option<i64>,
 }
 
-/// What `nodewhy diagnose -o json` prints.
+/// The output of `nodewhy diagnose -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeDiagnosisList {

@@ -4,7 +4,7 @@ use crate::api::NodeDiagnosis;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, ValidationRule};
 use kube_core::CustomResourceExt;
 
-/// What `cluster_state::diagnosis_name` makes of a subject.
+/// CEL rule for the name of a NodeDiagnosis. It matches `cluster_state::diagnosis_name`.
 const NAMED: &str = "self.metadata.name == (self.spec.subject.kind in ['NodeClaim', 'Node'] ? '' : \
                      self.spec.subject.kind.lowerAscii() + '-') + self.spec.subject.name";
 

@@ -1,4 +1,4 @@
-//! What an answer was judged from, and when: an all-clear is worth what was looked at.
+//! What nodewhy judged and when. An all-clear is worth only as much as what was read.
 
 use super::{Confidence, Stage, Text};
 use chrono::{DateTime, Utc};
@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What was judged. Beside the diagnoses of a `NodeDiagnosisList`, so that an empty list says what it is about.
+/// The scope and time of an answer. `NodeDiagnosisList` has it so that an empty list says what was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Judged {
-    /// What was asked about, where that is not everything.
+    /// The named objects that the user asked about. Empty if the user asked about everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub about: Vec<About>,
     /// The time at which everything was judged.
@@ -20,43 +20,43 @@ pub struct Judged {
     pub nodes: usize,
     pub node_pools: usize,
     pub node_classes: usize,
-    /// Machines that only their logs tell of.
+    /// Machines that are known only from logs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub logs: usize,
     /// Machines, NodePools and node classes that are stuck.
     pub stuck: usize,
-    /// Machines that wait at a stage, not yet for longer than is normal; the longest wait first.
+    /// Machines that wait at a stage for no longer than normal, the longest wait first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingMachine>,
-    /// Pods that Karpenter makes no machine for, where nothing that is stuck explains it.
+    /// Pods that Karpenter launches no machine for, if no stuck object explains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unplaced: Option<UnplacedPods>,
-    /// What could not be read and would have been looked at, by the names that users know.
+    /// Inputs that nodewhy needed and could not read, by the names that users know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// Objects and fields that nodewhy could not read and did not judge, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// The other time that a dump may have been made at, where that gives another answer.
+    /// The other possible time of the dump, if it gives another answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Otherwise>,
 }
 
-/// One object that was asked about, and its machines.
+/// One object that the user asked about, and its machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct About {
     pub kind: String,
     pub name: String,
-    /// Its NodeClaims, where it is a NodePool or a node class.
+    /// Number of its NodeClaims, if it is a NodePool or a node class.
     pub node_claims: usize,
-    /// How many are stuck by each cause.
+    /// How many of them are stuck, by cause.
     pub causes: BTreeMap<String, usize>,
-    /// Diagnoses that name this very object as the one to change.
+    /// Number of diagnoses that name this object as the one to change.
     pub blamed: usize,
 }
 
-/// A machine that waits as machines do.
+/// A machine that waits no longer than normal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingMachine {
@@ -67,43 +67,44 @@ pub struct WaitingMachine {
     pub until: DateTime<Utc>,
 }
 
-/// Pods that wait because of what they ask for, as far as the objects show: no machine is stuck, and none is made.
+/// Pods that wait because of their own requests, as far as the objects show: no machine is stuck, and Karpenter
+/// launches none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnplacedPods {
     pub pods: usize,
-    /// The one that waits longest.
+    /// The pod that has waited longest.
     pub namespace: String,
     pub name: String,
     pub since: DateTime<Utc>,
-    /// What Karpenter says of it, shortened.
+    /// Karpenter's message about this pod, shortened.
     pub message: String,
 }
 
-/// Where the time comes from at which everything was judged.
+/// The source of the time at which everything was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum JudgedBy {
-    /// The user said it.
+    /// The user gave it.
     Given,
-    /// The present: the cluster was asked just now.
+    /// The present, because nodewhy reads a live cluster.
     Present,
     /// `nodewhy collect` wrote it into the dump.
     Collected,
-    /// When the dump was written or piped.
+    /// The time when the dump was written or piped.
     Written,
     /// The newest time in the dump.
     Newest,
-    /// The newest time in logs, where there is no dump.
+    /// The newest time in the logs, if there is no dump.
     Logged,
 }
 
-/// The answer at another time that is as plausible.
+/// The answer for another, equally plausible time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Otherwise {
     pub at: DateTime<Utc>,
     pub clock: JudgedBy,
-    /// What is stuck at that time only. It is not among the items.
+    /// Objects that are stuck only at that time. They are not among the items.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_stuck: Vec<AlsoStuck>,
     /// The items that are not stuck at that time.

@@ -1,15 +1,15 @@
-//! The schema's limits, kept. The API server refuses an object that breaks one of them, and the whole verdict with it,
-//! while what conditions and Events say has no bound.
+//! Keeps diagnoses within the schema's limits. The API server rejects the whole object if one limit is exceeded. The
+//! texts of conditions and Events that nodewhy quotes have no limit.
 
 use super::{Evidence, Grounds, NodeDiagnosisStatus, Suspect, Text};
 use std::sync::Arc;
 
-/// Characters of a sentence or a command: the API server counts characters, not bytes.
+/// Maximum characters of a sentence or a command. The API server counts characters, not bytes.
 pub const SENTENCE: usize = 1024;
-/// Characters of a kind and of a name, as Kubernetes bounds them: a rule that puts them together must not cost too much.
+/// Maximum characters of a kind and of a name, as in Kubernetes. They bound the cost of the CEL rule that joins both.
 pub const KIND: usize = 63;
 pub const NAME: usize = 253;
-/// Characters of a user's line.
+/// Maximum characters of a quoted line.
 pub const EXCERPT: usize = 512;
 pub const EVIDENCE: usize = 32;
 pub const CHAIN: usize = 6;
@@ -18,15 +18,15 @@ pub const UNKNOWNS: usize = 32;
 pub const ALTERNATIVES: usize = 16;
 pub const STEPS: usize = 16;
 pub const SUSPECTS: usize = 5;
-/// Causes of a NodePool's machines.
+/// Maximum causes of a NodePool's machines.
 pub const CAUSES: usize = 10;
 pub const EARLIER: usize = 10;
-/// For or against one suspect.
+/// Maximum observations for or against one suspect.
 pub const OBSERVATIONS: usize = 8;
 
 impl NodeDiagnosisStatus {
-    /// Cuts what is longer than the schema permits. Of lists the first stay, which are the strongest. Room that is not
-    /// used is given back: a verdict is kept for as long as its machine is stuck.
+    /// Cuts texts and lists to the limits of the schema. Lists keep their first items, which are the strongest. Unused
+    /// capacity is freed, because a verdict is kept for as long as its machine is stuck.
     #[must_use]
     pub fn within_limits(mut self) -> Self {
         cut_text(&mut self.summary, SENTENCE);
@@ -81,7 +81,7 @@ impl NodeDiagnosisStatus {
                 }
             }
         }
-        // No limit of the schema's, but the summary once more.
+        // The schema does not limit it, but it repeats the summary.
         for condition in &mut self.conditions {
             cut_text(&mut condition.message, SENTENCE);
         }
@@ -90,7 +90,7 @@ impl NodeDiagnosisStatus {
 }
 
 impl Evidence {
-    /// The same for one observation.
+    /// Cuts one observation to the limits of the schema.
     #[must_use]
     pub fn within_limits(mut self) -> Self {
         cut(&mut self.observed, SENTENCE);
@@ -105,7 +105,7 @@ impl Evidence {
 }
 
 impl Grounds {
-    /// Most are, and are shared with other verdicts: not copied.
+    /// Checked before cutting, because most are within the limits and shared with other verdicts.
     fn is_within_limits(&self) -> bool {
         let Self { cause: _, summary, speaks_for, against, look_for } = self;
         let mut texts = [summary, look_for].into_iter().chain(speaks_for).chain(against);
@@ -121,7 +121,7 @@ impl Grounds {
     }
 }
 
-/// What others share is copied only where it is cut.
+/// Cuts a text. A shared text is copied only if it is too long.
 fn cut_text(text: &mut Text, most: usize) {
     if text.len() > most {
         let mut own = text.to_string();
@@ -130,9 +130,9 @@ fn cut_text(text: &mut Text, most: usize) {
     }
 }
 
-/// Ends a text that is too long with an ellipsis.
+/// Shortens a text that is too long, with an ellipsis at its end.
 fn cut(text: &mut String, most: usize) {
-    // Not more bytes are not more characters.
+    // A text has at least as many bytes as characters.
     if text.len() <= most {
         // `format!` reserves twice its own words.
         text.shrink_to_fit();
@@ -171,7 +171,7 @@ mod tests {
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"].clone()
     }
 
-    /// The fields that the API server would refuse, counted as it counts.
+    /// The fields that the API server would reject, counted as it counts.
     fn refused(schema: &Value, value: &Value, path: &str) -> Vec<String> {
         let longer = |limit: &str, length: Option<usize>| {
             schema[limit].as_u64().zip(length).is_some_and(|(most, has)| has as u64 > most)
