@@ -38,7 +38,7 @@ use readers::userdata::UserData;
 use reads::Reads;
 use std::collections::BTreeMap;
 
-/// What a diagnosis can be about.
+/// The subject of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A machine with a NodeClaim, by the claim's name.
@@ -90,7 +90,7 @@ impl Subject {
     }
 }
 
-/// What the NodeDiagnosis of a subject is called: a machine's as the machine, others with their kind before the name.
+/// The name of the NodeDiagnosis for a subject. A machine keeps its own name. Other kinds get their kind as a prefix.
 pub fn diagnosis_name(kind: &str, name: &str) -> String {
     match kind {
         "NodeClaim" | "Node" | "Instance" => name.to_owned(),
@@ -98,15 +98,15 @@ pub fn diagnosis_name(kind: &str, name: &str) -> String {
     }
 }
 
-/// What a change may have altered.
+/// The subjects whose verdicts a change may affect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touched {
     /// These subjects only.
     Subjects(Vec<Subject>),
-    /// These, and every machine that has no Node yet: [`ClusterState::claims_without_node`]. Many Nodes may come at
-    /// once, and those machines are looked for once for all of them.
+    /// These, and every machine that has no Node yet: [`ClusterState::claims_without_node`]. Many Nodes may appear at
+    /// once, so those machines are looked up once for all of them.
     AndWithoutNode(Vec<Subject>),
-    /// Whatever is not settled: the change (aws-auth, a node class, Karpenter itself) may explain many machines.
+    /// All unsettled subjects, because the change (aws-auth, a node class, Karpenter itself) may explain many machines.
     Everything,
 }
 
@@ -147,7 +147,7 @@ pub struct ClusterState {
     nodes: BTreeMap<Interned, Box<Node>>,
     pools: BTreeMap<String, NodePool>,
     classes: ByKind<ClassFacts>,
-    /// What node classes and NodePools said before, for the machines that were launched with it.
+    /// Earlier texts of node classes and NodePools, for the machines that were launched with them.
     class_texts: Texts<ClassFacts>,
     pool_texts: Texts<NodePool>,
     aws_auth: Option<AwsAuthFacts>,
@@ -197,7 +197,7 @@ impl ClusterState {
         self.availability.iter().filter(|(_, how)| **how == Availability::Read).map(|(input, _)| *input)
     }
 
-    /// What was seen of the API server itself.
+    /// Facts about the API server itself.
     pub const fn api_server(&self) -> &ApiServerFacts {
         &self.api_server
     }
@@ -304,7 +304,7 @@ impl ClusterState {
         self.kube_proxy_server.as_deref()
     }
 
-    /// Whether the VPC resource controller is told to give pods on Windows their addresses, in the ConfigMap's own word.
+    /// The ConfigMap's own value of the setting that lets the VPC resource controller assign addresses to Windows pods.
     pub fn windows_ipam(&self) -> Option<&str> {
         self.asks(Input::VpcCniConfig);
         self.windows_ipam.as_deref()
@@ -380,7 +380,7 @@ impl ClusterState {
         self.volume_attachments.values()
     }
 
-    /// What the API server said on whether they may create Nodes.
+    /// The API server's answer to whether this identity may create Nodes.
     pub fn access(&self, identity: &Identity) -> Option<&ReviewStatus> {
         self.asks(Input::AccessReviews);
         self.access.get(identity)
@@ -391,7 +391,7 @@ impl ClusterState {
         self.csrs.values()
     }
 
-    /// What AWS was asked and answered.
+    /// The answers of AWS.
     pub fn aws(&self) -> &Aws {
         self.asks(Input::AwsObservations);
         &self.aws
@@ -520,11 +520,11 @@ impl ClusterState {
         })
     }
 
-    /// What the kubelet of a Node says about its pods, those that are gone included.
+    /// The kubelet's Events about the pods of a Node, deleted pods included.
     pub fn pod_events_on(&self, node: &str) -> impl Iterator<Item = &Event> {
         let began = self.nodes.get(node).and_then(|node| node.metadata.creation_timestamp);
         self.asks(Input::Events);
-        // What does not say which kubelet it is of, is of the one that has the pod.
+        // An Event without a host comes from the kubelet of the Node that has the pod.
         let without_host = self.pods_on(node).flat_map(|pod| {
             let about = self.events.about("Pod", &pod.metadata.name);
             about.filter(|e| {
@@ -537,7 +537,7 @@ impl ClusterState {
         of_host.filter(move |event| event.last_seen() >= began).chain(without_host)
     }
 
-    /// What Karpenter says of pods that a NodePool could not take, each with the pod where it was read.
+    /// Events in which Karpenter says why a NodePool could not take a pod, each with the pod if it still exists.
     pub fn unplaced_in(&self, pool: &str) -> impl Iterator<Item = (&Event, PlacementObstacle, Option<&Pod>)> {
         self.asks(Input::Events);
         self.asks(Input::Pods);
@@ -580,14 +580,14 @@ impl ClusterState {
         self.events.about("Pod", &pod.metadata.name).filter(own)
     }
 
-    /// What is said of claims whose volume cannot be made for this Node.
+    /// Events about claims for which no volume can be created on this Node.
     pub fn volumes_refused_for<'w>(&'w self, node: &'w Node) -> impl Iterator<Item = &'w Event> {
         self.asks(Input::Events);
         let began = node.metadata.creation_timestamp;
         self.events.about(VOLUMES_FOR, node.name()).filter(move |event| event.last_seen() >= began)
     }
 
-    /// What anybody says of this very pod, the kubelet of its Node included.
+    /// All Events about this pod, those of the kubelet of its Node included.
     pub fn told_of_pod<'w>(&'w self, pod: &'w Pod) -> impl Iterator<Item = &'w Event> {
         let of_kubelet = self.events.about(KUBELET_ABOUT_PODS, pod.node());
         let own = of_kubelet.filter(|e| e.names(&pod.metadata) && is_about(e, &pod.metadata));

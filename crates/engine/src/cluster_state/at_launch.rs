@@ -1,7 +1,7 @@
-//! What a machine was launched with: a node class or a NodePool may say something else by now.
+//! The node class and NodePool text that a machine was launched with. Both may have changed since.
 //!
-//! Karpenter writes the hash of the text at launch on the NodeClaim. What the state knew for that hash, it keeps for as
-//! long as NodeClaims have it.
+//! Karpenter writes the hash of the text at launch on the NodeClaim. The state keeps the text for a hash for as long as
+//! a NodeClaim has that hash.
 
 use super::{ClassFacts, ClusterState};
 use crate::objects::intern::Interned;
@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A node class or a NodePool, for a machine.
 #[derive(Debug)]
 pub enum AtLaunch<'w, T> {
-    /// As it is now: nothing tells that it was changed since the launch.
+    /// The present text. Nothing shows that it changed since the launch.
     Present(&'w T),
-    /// As it was at launch. It says something else now, or is gone.
+    /// The text at launch. The object has changed since, or is gone.
     Earlier(&'w T),
-    /// As it is now. It was changed since the launch, and what it said then is not known.
+    /// The present text. It changed since the launch, and the text at launch is not known.
     Lost(&'w T),
 }
 
@@ -29,7 +29,7 @@ impl<T> Clone for AtLaunch<'_, T> {
 impl<T> Copy for AtLaunch<'_, T> {}
 
 impl<'w, T> AtLaunch<'w, T> {
-    /// What the machine was launched with, where that is known.
+    /// The text that the machine was launched with, if it is known.
     pub const fn known(self) -> Option<&'w T> {
         match self {
             Self::Present(object) | Self::Earlier(object) => Some(object),
@@ -37,7 +37,7 @@ impl<'w, T> AtLaunch<'w, T> {
         }
     }
 
-    /// The present object, where the machine was launched with something else that is not known.
+    /// The present object, if the text at launch is not known.
     pub const fn lost(self) -> Option<&'w T> {
         if let Self::Lost(object) = self { Some(object) } else { None }
     }

@@ -208,7 +208,7 @@ impl Aws {
         self.told(NAT_GATEWAYS, vpc, |a| if let Answer::NatGateways(gateways) = a { Some(gateways) } else { None })
     }
 
-    /// What was denied of one thing.
+    /// The requests about one AWS resource that AWS denied.
     pub fn refusals_about<'w>(&'w self, about: &str) -> impl Iterator<Item = &'w AwsRefusal> + use<'w> {
         let of_thing = self.answers.get(about).into_iter().flat_map(BTreeMap::values);
         of_thing.filter_map(|o| if let Answer::Refused(refusal) = &o.answer { Some(refusal) } else { None })

@@ -70,9 +70,9 @@ pub const DIMENSIONS: [Dimension; 8] = [
 pub struct Tally {
     pub joined: u32,
     pub not_joined: u32,
-    /// Of those that joined and have a Node: initialized, and the Node is Ready.
+    /// Joined machines that are initialized and have a Ready Node.
     pub in_service: u32,
-    /// The others of them.
+    /// Joined machines that have a Node and are not in service.
     pub out_of_service: u32,
 }
 

@@ -10,10 +10,11 @@ use chrono::TimeDelta;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
 
-/// What kubelets say about pods stands under this kind and the name of the Node. No kind of object has this name.
+/// Events of kubelets about pods are filed under this kind and the name of the Node. No real kind has this name.
 pub(super) const KUBELET_ABOUT_PODS: &str = "pods on";
 
-/// What provisioners say about claims whose volume they cannot make for a Node stands under this and the Node's name.
+/// Events of provisioners about claims for which they cannot create a volume on a Node are filed under this kind and
+/// the name of the Node.
 pub(super) const VOLUMES_FOR: &str = "volumes for";
 
 type ByName = BTreeMap<String, BTreeMap<Key, Event>>;
@@ -22,7 +23,7 @@ type ByName = BTreeMap<String, BTreeMap<Key, Event>>;
 pub(super) struct Events {
     /// By kind and name of what they are about, then by their own namespace and name.
     filed: BTreeMap<String, ByName>,
-    /// Where an event is filed, so that its deletion finds it.
+    /// The kind and name that each Event is filed under, to find it when it is deleted.
     places: BTreeMap<Key, Key>,
     /// By NodePool, those about pods that it could not take, each with the pod's name.
     unplaced: BTreeMap<String, BTreeMap<Key, String>>,
@@ -59,7 +60,8 @@ impl Events {
         self.filed.get(kind).and_then(|of_kind| of_kind.get(name)).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// What Karpenter says of pods that a NodePool could not take. An Event that is written anew may say otherwise now.
+    /// Events in which Karpenter says why the NodePool could not take a pod. An Event that was rewritten since may no
+    /// longer name it.
     pub(super) fn unplaced(&self, pool: &str) -> impl Iterator<Item = (&Event, PlacementObstacle)> {
         let keys = self.unplaced.get(pool).into_iter().flatten();
         let events = keys.filter_map(|(key, pod)| self.filed.get("Pod")?.get(pod)?.get(key));
@@ -112,7 +114,7 @@ pub(super) fn is_about(event: &Event, object: &Meta) -> bool {
     times.is_none_or(|(created, seen)| created - seen <= BEFORE_IT_IS_THERE)
 }
 
-/// Under what an event is filed: what it is about; for what a kubelet says about pods, its Node.
+/// The kind and name that an Event is filed under: its object, or the Node if a kubelet reports about a pod.
 fn place(event: &Event) -> Key {
     let about = &event.involved_object;
     match about.kind.as_str() {

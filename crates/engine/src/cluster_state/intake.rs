@@ -175,7 +175,7 @@ impl ClusterState {
         }
     }
 
-    /// What only names a culprit: nothing is judged anew for it.
+    /// Keeps an object that verdicts only name as the culprit. It triggers no new verdict.
     fn keep(&mut self, object: Object) -> Touched {
         let name = object.meta().name.to_string();
         match object {

@@ -41,28 +41,28 @@ impl ClusterState {
         let own = self.identity(claim, node);
         let named = self.logs_named(&self.logs_by_name(), &own);
         let named = named.into_iter().map(|(_, log)| OfMachine { log, is_named: true });
-        // What is of nobody is of the one machine that waits for anything.
+        // Logs without an owner belong to the one machine that waits, if only one waits.
         let waiting = self.waiting();
         let taken = waiting.strays.iter().filter(|_| waiting.sole.as_ref() == Some(&own));
         let taken = taken.filter_map(|log| self.logs.get(log)).map(|log| OfMachine { log, is_named: false });
         named.chain(taken).collect()
     }
 
-    /// What Karpenter says of a node class.
+    /// Karpenter's log lines about a node class.
     pub fn logs_of_class(&self, name: &str) -> Vec<OfMachine<'_>> {
         self.asks(Input::Logs);
         let of_class = self.logs.values().filter(|log| log.journey.identity.classes.contains(name));
         of_class.map(|log| OfMachine { log, is_named: true }).collect()
     }
 
-    /// What Karpenter says of a NodePool.
+    /// Karpenter's log lines about a NodePool.
     pub fn logs_of_pool(&self, name: &str) -> Vec<OfMachine<'_>> {
         self.asks(Input::Logs);
         let of_pool = self.logs.values().filter(|log| log.journey.identity.pools.contains(name));
         of_pool.map(|log| OfMachine { log, is_named: true }).collect()
     }
 
-    /// What Karpenter says of NodeClaims that it has made of a NodePool and that are gone.
+    /// Karpenter's log lines about NodeClaims of this NodePool that are gone.
     pub fn logs_of_gone_claims(&self, pool: &str) -> Vec<OfMachine<'_>> {
         self.asks(Input::Logs);
         let is_gone = |claim: &String| pool_of_claim(claim) == Some(pool) && !self.claims.contains_key(claim.as_str());
@@ -73,7 +73,7 @@ impl ClusterState {
         self.logs.values().filter(|log| identity(log)).map(|log| OfMachine { log, is_named: true }).collect()
     }
 
-    /// What a component says of itself.
+    /// Log lines that components write about themselves.
     pub fn logs_of_components(&self) -> impl Iterator<Item = &MachineLog> {
         self.logs().filter(|log| !log.journey.identity.components.is_empty())
     }
@@ -204,7 +204,7 @@ impl ClusterState {
     }
 
     fn waiting(&self) -> Arc<Waiting> {
-        static WAITING: Memo<Waiting> = Memo::new("who may be whom a log is of");
+        static WAITING: Memo<Waiting> = Memo::new("machines that an unowned log may belong to");
         self.once(&WAITING, "", || self.work_out_waiting())
     }
 
@@ -240,7 +240,7 @@ impl ClusterState {
             identity.classes.iter().any(is_class) || identity.pools.iter().any(is_pool)
         });
         waiting.owned.extend(of_group.map(|(name, _)| name.clone()));
-        // Nobody knows whose a log is where they were made differently.
+        // If the machines were launched differently, an unowned log cannot be assigned.
         if !are_alike {
             waiting.alike = None;
             return waiting;
@@ -279,7 +279,7 @@ impl ClusterState {
     }
 }
 
-/// What a claim was made of: one text of one node class.
+/// The node class and the text of it that a claim was launched with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Making {
     kind: Interned,
@@ -294,7 +294,7 @@ impl Making {
     }
 }
 
-/// How a claim was made, and how far it came.
+/// The node class text that a claim was launched with, and the stage that it reached.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Fares {
     made: Making,
@@ -309,24 +309,25 @@ impl Fares {
     }
 }
 
-/// Who may be whom a log is of: looked for once for all machines that ask.
+/// The machines that an unowned log may belong to. It is computed once for all machines that ask.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Logs of a machine or a node class that is here.
+    /// Logs of a machine, node class or NodePool that the state has.
     owned: BTreeSet<Interned>,
-    /// Logs of nobody here that may be of one of those that wait for anything, if all of those fare alike.
+    /// Unowned logs that may belong to a waiting machine, if all waiting machines are alike.
     strays: BTreeSet<Interned>,
-    /// How all that wait for anything fare, where they fare alike.
+    /// The shared text and stage of all waiting machines, if they are alike.
     alike: Option<Fares>,
-    /// The one that waits for anything, where it is one.
+    /// The waiting machine, if there is only one.
     sole: Option<MachineNames>,
-    /// Of those that wait and have a log: claim and log, by how they fare.
+    /// The claim and the log of each waiting machine that has a log, grouped by how far the claim came.
     logged: BTreeMap<Fares, Vec<(Interned, Interned)>>,
-    /// When the newest was made that waits for nothing.
+    /// The creation time of the newest initialized claim.
     finished: BTreeMap<Making, Option<DateTime<Utc>>>,
 }
 
-/// Logs by what they call their machine. Hosts stand under their first label: the rest may be missing.
+/// Logs by the names that they give their machine. Hosts are keyed by their first label, because the rest may be
+/// missing.
 type LogsByName = HashMap<String, BTreeSet<Interned>>;
 
 fn keys(names: &MachineNames) -> impl Iterator<Item = &str> {

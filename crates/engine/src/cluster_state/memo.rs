@@ -1,7 +1,8 @@
-//! What many judgements ask of all objects: worked out when first asked for, forgotten with the next object that says
-//! something new.
+//! Answers that many judgements need about all objects. Each is computed at the first request and forgotten at the next
+//! change.
 //!
-//! Where all machines are judged, the cluster does not change: it is looked through once, not for each of them.
+//! While all machines are judged, the cluster does not change. Each question then costs one pass, not one for each
+//! machine.
 
 use super::ClusterState;
 use super::reads::Inputs;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A question whose answer is kept. Each static is one of its own, also where another has the same type of answer.
+/// A question whose answer is kept. Each static is its own question, even if two have the same type of answer.
 #[derive(Debug)]
 pub struct Memo<T> {
     name: &'static str,
@@ -24,7 +25,7 @@ impl<T> Memo<T> {
         Self { name, answer: PhantomData }
     }
 
-    /// Two statics never share a place; the name is for whoever looks at the answers.
+    /// Two statics never share an address. The name is for debugging.
     fn key(&'static self) -> Key {
         (std::ptr::from_ref(self).addr(), self.name)
     }
@@ -42,13 +43,13 @@ pub(super) struct Derived {
 #[derive(Debug, Clone)]
 struct Answer {
     value: Arc<dyn Any + Send + Sync>,
-    /// What working it out asked for: whoever takes the answer reads that.
+    /// The inputs that the computation read. Everyone who uses the answer counts as reading them.
     read: Inputs,
 }
 
 impl ClusterState {
-    /// What a rule works out of many objects, once for all machines that ask until something changes; `about` is what
-    /// the question is asked of. The answer must not depend on the machine that happens to ask first.
+    /// The answer of a rule about many objects, computed once for all machines that ask and kept until something
+    /// changes. `about` names the subject of the question. The answer must not depend on the machine that asks first.
     pub fn once<T: Send + Sync + 'static>(
         &self,
         memo: &'static Memo<T>,
@@ -58,7 +59,8 @@ impl ClusterState {
         self.answer(memo, about, false, work_out)
     }
 
-    /// The same of a question that has another answer at another time. That of the time asked of last is kept.
+    /// Like [`Self::once`], for an answer that depends on the time. Only the answer for the last requested time is
+    /// kept.
     pub fn once_at<T: Send + Sync + 'static>(
         &self,
         memo: &'static Memo<T>,

@@ -13,7 +13,7 @@ use crate::upstream::karpenter::{NOT_READY_TAINT, TERMINATION_FINALIZER, Version
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of what is usable, since 0.11; before that, what is not had a taint.
+/// Karpenter sets it on usable Nodes since 0.11. Before that, Nodes that were not usable yet had a taint.
 /// Source: karpenter-provider-aws pkg/controllers/node/initialization.go (v0.10.0, v0.11.0).
 const INITIALIZED_LABEL: &str = "karpenter.sh/initialized";
 const SINCE_LABEL: Version = Version(0, 11, 0);
@@ -24,7 +24,7 @@ const WITHOUT_FORMER: Version = Version(0, 33, 0);
 #[derive(Debug, Default)]
 pub(super) struct OldMachines {
     nodes: BTreeMap<Interned, Box<Node>>,
-    /// Those that stand among the NodeClaims.
+    /// Nodes that the state treats as NodeClaims.
     claimed: BTreeSet<Interned>,
 }
 
@@ -33,7 +33,7 @@ impl ClusterState {
         !self.old_machines.claimed.is_empty()
     }
 
-    /// Whether this Karpenter had no object for a machine but its Node.
+    /// Whether this Karpenter has no object for a machine except its Node.
     pub fn is_before_machines(&self) -> bool {
         self.has_old_machines() || self.version().is_some_and(|version| version < SINCE_MACHINES)
     }
@@ -49,7 +49,7 @@ impl ClusterState {
             && self.version().map_or_else(has_later, |version| version >= WITHOUT_FORMER)
     }
 
-    /// How many of those there are.
+    /// The number of objects that are left behind.
     pub fn left_behind(&self) -> usize {
         let claims = self.claims.values().map(|claim| &*claim.api_version);
         let pools = self.pools.values().map(|pool| &*pool.api_version);
@@ -61,7 +61,7 @@ impl ClusterState {
         self.karpenter.values().map(|karpenter| karpenter.version).max()
     }
 
-    /// Keeps a Node that may stand for a machine of that time.
+    /// Keeps a Node that may represent a machine of that time.
     pub(super) fn note_old_machine(&mut self, node: Node, now: DateTime<Utc>) {
         let name = node.metadata.name.clone();
         if node.metadata.finalizers.iter().any(|own| *own == TERMINATION_FINALIZER) {
@@ -70,7 +70,7 @@ impl ClusterState {
         }
     }
 
-    /// A Provisioner, a Machine or Karpenter itself says anew what such Nodes are.
+    /// Decides again which Nodes are machines, after a change of a Provisioner, a Machine or Karpenter itself.
     pub(super) fn renew_old_machines(&mut self, now: DateTime<Utc>) {
         let names: Vec<Interned> = self.old_machines.nodes.keys().cloned().collect();
         for name in &names {

@@ -1,4 +1,4 @@
-//! Which inputs are asked for, so that what a rule says it reads can be held against what it does.
+//! Records which inputs a rule reads, so that a test can compare them with those that it declares.
 
 use super::ClusterState;
 use crate::objects::input::Input;
@@ -33,7 +33,7 @@ impl ClusterState {
         self.reads.add(Inputs::of(input));
     }
 
-    /// What `work` gives, and the inputs that it asks for.
+    /// The result of `work`, and the inputs that it reads.
     pub(super) fn noting<T>(&self, work: impl FnOnce() -> T) -> (T, Inputs) {
         let before = Inputs(self.reads.0.swap(0, Ordering::Relaxed));
         let given = work();
@@ -42,7 +42,7 @@ impl ClusterState {
         (given, asked)
     }
 
-    /// The inputs that `work` asks for. Whoever works beside it on the same cluster is noted as well.
+    /// The inputs that `work` reads. Reads of other threads on the same cluster are recorded too.
     pub fn inputs_asked_by(&self, work: impl FnOnce()) -> BTreeSet<Input> {
         let ((), Inputs(asked)) = self.noting(work);
         Input::ALL.into_iter().filter(|input| asked & Inputs::of(*input).0 != 0).collect()
