@@ -93,12 +93,13 @@ impl Triage {
         &self.cluster
     }
 
-    /// The diagnoses of machines that are stuck now, and of what they are made from; none twice.
+    /// The open diagnoses of machines, NodePools and node classes. Those that repeat the verdict of a machine are left
+    /// out.
     pub fn open(&self) -> impl Iterator<Item = &NodeDiagnosis> {
         self.diagnoses.open().filter(|diagnosis| !diagnosis.speaks_for_machines())
     }
 
-    /// Differs whenever something else was said: what is counted over all diagnoses need not be counted again before.
+    /// Changes whenever a diagnosis changes. Until then, counts over all diagnoses stay valid.
     pub const fn revision(&self) -> u64 {
         self.diagnoses.revision()
     }
@@ -120,18 +121,18 @@ impl Triage {
         })
     }
 
-    /// Karpenter's log, where pods wait for a NodePool that nothing is said of.
+    /// Karpenter's log, if pods wait for a NodePool that has no verdict.
     pub fn log_of_waiting_pods(&self, now: DateTime<Utc>) -> Option<LogSource> {
         log_source::of_waiting_pods(&self.cluster, self.diagnoses.open(), now, &self.thresholds)
     }
 
-    /// The Nodes whose own condition does not say what is to be said, or says what holds no longer. Where none is to be
-    /// said, all that stand.
+    /// The Nodes whose nodewhy condition has to change. If no conditions are wanted, the Nodes that still have one.
+    /// one.
     pub fn node_verdicts(&self, are_wanted: bool, now: DateTime<Utc>) -> Vec<NodeVerdict> {
         node_verdicts::changes(self.open().filter(|_| are_wanted), &self.cluster, now)
     }
 
-    /// NodeClaims that are gone, never registered, and have no diagnosis: nodewhy was not there.
+    /// NodeClaims that are gone, never registered, and have no diagnosis because nodewhy was not running.
     pub fn never_judged(&self) -> impl Iterator<Item = &str> {
         self.cluster.gone_unregistered().filter(|name| self.diagnoses.get(name).is_none())
     }
@@ -320,7 +321,7 @@ impl Triage {
         }
     }
 
-    /// A NodeDiagnosis is gone. While its machine is stuck it comes back.
+    /// A NodeDiagnosis is gone. While its machine is stuck, nodewhy writes it again.
     fn miss_diagnosis(&mut self, name: &str) {
         let ours = self.diagnoses.get(name);
         match (self.outbox.miss(name, ours), ours.cloned()) {
@@ -333,8 +334,8 @@ impl Triage {
         }
     }
 
-    /// What was written and then deleted while the watch was away, nothing else tells. What is still to be written is
-    /// written once.
+    /// Writes open diagnoses again that were deleted while the watch was down: no event reports those deletions. A
+    /// pending write is not doubled.
     fn take_list(&mut self, names: &BTreeSet<String>) {
         let missing = |d: &&NodeDiagnosis| d.metadata.name.as_ref().is_some_and(|name| !names.contains(name));
         let missing: Vec<_> = self.diagnoses.open().filter(missing).cloned().collect();

@@ -1,4 +1,4 @@
-//! What keeps a NodePool from launching in vain, as commands to read and to run: nodewhy itself changes no NodePool.
+//! Commands that stop a NodePool from launching nodes that fail. You run them: nodewhy itself changes no NodePool.
 
 use crate::api::pool_machines::PoolMachines;
 use crate::api::{FixStep, Risk};
@@ -9,15 +9,15 @@ use crate::rules::shared::commands;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-/// That one machine did not join says little of the next.
+/// Failed launches before a stop is recommended. One alone says little about the next.
 const IN_VAIN: u32 = 2;
-/// So many images are pinned at most; the class of a NodePool has one for each architecture and accelerator.
+/// Maximum number of pinned images. The class of a NodePool has one for each architecture and accelerator.
 const IMAGES: usize = 5;
 
-const BACK: &str = "Once it is mended, let it launch again";
+const BACK: &str = "After the fix, allow launches again";
 
-/// For a NodePool whose incident began at `since`, and what was recommended before; nothing where a machine has joined
-/// meanwhile.
+/// Fix steps for a NodePool with an incident since `since`. `before` are the earlier recommended steps. No steps if a
+/// machine has joined since.
 pub(super) fn steps(
     cluster: &ClusterState,
     pool: &str,
@@ -39,7 +39,7 @@ fn step(text: String, command: String) -> FixStep {
     FixStep { text: text.into(), command: Some(command), risk: Risk::Mutating }
 }
 
-/// The images of the machines that joined, where new machines start with one that no machine has joined with.
+/// Pins the images of the machines that joined, if new machines start with an image that no machine has joined with.
 fn pin(class: &NodeClass, members: &ClassMembers) -> Option<FixStep> {
     let (_, images) = members.tallies().find(|(dimension, _)| dimension.what == "image")?;
     let mut worked: Vec<_> = images
@@ -63,7 +63,7 @@ fn pin(class: &NodeClass, members: &ClassMembers) -> Option<FixStep> {
     Some(step(text, commands::pin(class, &worked)))
 }
 
-/// No launch fits into a limit of nothing, and what runs goes on. A static NodePool takes no limit of CPU.
+/// With a CPU limit of 0 Karpenter launches nothing, and running nodes stay. A static NodePool accepts no CPU limit.
 /// Source: karpenter v1.14.1 pkg/controllers/provisioning/scheduling/scheduler.go `filterByRemainingResources`,
 /// pkg/apis/v1/nodepool.go "only 'limits.nodes' is supported on static NodePools".
 fn limit(pool: &NodePool, recommended: &[FixStep]) -> Vec<FixStep> {
@@ -72,7 +72,7 @@ fn limit(pool: &NodePool, recommended: &[FixStep]) -> Vec<FixStep> {
         return Vec::new();
     }
     if before == Some("0") {
-        // It is done. What stood there before, only the way back knows.
+        // The limit is set. Only the recommended step still has the former limit.
         return recommended.iter().filter(|step| step.text == BACK).cloned().collect();
     }
     let patch = |cpu: Option<&str>| {
@@ -80,7 +80,7 @@ fn limit(pool: &NodePool, recommended: &[FixStep]) -> Vec<FixStep> {
         format!("kubectl patch nodepool {} --type=merge -p '{patch}'", pool.name())
     };
     vec![
-        step("Stop the launches until it is mended; what runs goes on".to_owned(), patch(Some("0"))),
+        step("Stop launches until the cause is fixed (running nodes stay)".to_owned(), patch(Some("0"))),
         step(BACK.to_owned(), patch(before)),
     ]
 }

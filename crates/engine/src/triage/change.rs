@@ -5,7 +5,7 @@ use crate::objects::input::{Input, Object};
 use readers::aws_auth::identity::Identity;
 use std::collections::BTreeSet;
 
-/// What a watch reads: an input of the rules, or what nodewhy itself has written.
+/// The data that a watch reads: an input of the rules, or the diagnoses that nodewhy wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watched {
     Input(Input),

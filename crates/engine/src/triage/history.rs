@@ -22,13 +22,13 @@ impl Default for Keep {
     }
 }
 
-/// What diagnoses of one incident have in common.
+/// The properties that all diagnoses of one incident share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Incident {
     pub(super) cause: String,
     pub(super) node_pool: Option<String>,
     pub(super) node_class: Option<String>,
-    /// Of machines, and not of what they are made from.
+    /// Whether it is about machines, not about a NodePool or a node class.
     pub(super) of_machines: bool,
 }
 

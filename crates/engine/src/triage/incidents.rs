@@ -1,5 +1,5 @@
-//! Incidents: machines of one NodePool and node class that are stuck by one cause are told of together, and again when
-//! they have doubled.
+//! Incidents: machines of one NodePool and node class that are stuck by one cause. nodewhy reports them together, and
+//! again when their number has doubled.
 
 use super::history::{History, Incident};
 use crate::api::{NodeDiagnosis, ObjectRef};
@@ -7,7 +7,7 @@ use crate::cluster_state::{ClusterState, Subject};
 use crate::objects::Meta;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One cause that holds up machines of one NodePool, told on the NodePool and on its node class.
+/// One cause for stuck machines of one NodePool, reported on the NodePool and on its node class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncidentSummary {
     pub cause: String,
@@ -18,14 +18,14 @@ pub struct IncidentSummary {
 
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
-    /// Incidents that were summarized, and how many machines they had then.
+    /// Reported incidents, each with its number of machines at that time.
     summarized: BTreeMap<Incident, usize>,
     /// Incidents that a machine has joined since the last look.
     joined: BTreeSet<Incident>,
 }
 
 impl Incidents {
-    /// What an earlier run has written, it has also told of.
+    /// An earlier run that wrote the diagnoses has also reported their incidents.
     pub(super) fn start(&mut self, history: &History) {
         self.summarized = history.incidents().map(|(incident, machines)| (incident.clone(), machines)).collect();
     }
@@ -34,13 +34,13 @@ impl Incidents {
         self.joined.insert(Incident::of(diagnosis));
     }
 
-    /// Nobody has told of it yet.
+    /// Schedules a report of the incident, which no replica has sent yet.
     pub(super) fn tell_again(&mut self, diagnosis: &NodeDiagnosis) {
         self.summarized.remove(&Incident::of(diagnosis));
         self.join(diagnosis);
     }
 
-    /// Of incidents that are new, or have twice as many machines as when they were told of.
+    /// Summaries of incidents that are new, or that have at least doubled since their last report.
     pub(super) fn summaries(&mut self, history: &History, cluster: &ClusterState) -> Vec<IncidentSummary> {
         let mut summaries = Vec::new();
         for incident in std::mem::take(&mut self.joined) {
@@ -71,7 +71,7 @@ fn summary(
     machines: usize,
     example: &NodeDiagnosis,
 ) -> Option<IncidentSummary> {
-    // A diagnosis of the NodePool or the node class itself is told on it anyway.
+    // A diagnosis of the NodePool or the node class has its own Event there.
     if !matches!(Subject::of(&example.spec.subject)?, Subject::Claim(_) | Subject::Node(_)) {
         return None;
     }

@@ -1,7 +1,7 @@
-//! The verdict as a condition of its Node, for whoever acts on conditions: what is to be written, and what to be taken
-//! away.
+//! The verdict as a condition of its Node, for tools that act on conditions: which conditions to write, and which to
+//! remove.
 //!
-//! Only what names a cause and is at least likely: others may delete a machine for it.
+//! Only verdicts with a known cause and at least Likely, because other tools may delete a machine for it.
 
 use crate::api::{Condition, Confidence, NODE_CONDITION, NamedUid, NodeDiagnosis};
 use crate::cluster_state::ClusterState;
@@ -9,11 +9,11 @@ use crate::rules;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
-/// What a Node is to carry.
+/// The condition that a Node should have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeVerdict {
     pub node: NamedUid,
-    /// `None`: none, any more.
+    /// `None` removes the condition.
     pub condition: Option<Condition>,
 }
 

@@ -1,5 +1,4 @@
-//! Orders: what the replica that leads gives out at once, and a replica that follows keeps until the cluster shows it
-//! done.
+//! Orders. The leading replica carries them out at once. A follower keeps them until the cluster shows them done.
 
 use super::incidents::IncidentSummary;
 use super::same::same;
@@ -9,15 +8,15 @@ use readers::aws_auth::identity::Identity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the rest of the operator has to do.
+/// Work for the rest of the operator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     Write(Box<Write>),
     Delete(Delete),
     Summarize(Box<IncidentSummary>),
-    /// The Event of a verdict that is in the cluster already.
+    /// The Event of a verdict that the cluster already has.
     Announce(Arc<NodeDiagnosis>),
-    /// By the name of their Node; where it is empty, those that wait for one.
+    /// The pods of the Node with this name. An empty name means the pods without a Node.
     ListPods(String),
     ReviewAccess(Identity),
 }
@@ -26,7 +25,7 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delete {
     pub name: String,
-    /// The object that is meant; `None` where the cluster has not shown it.
+    /// UID of the object to delete. `None` if the cluster has not shown it.
     pub uid: Option<String>,
 }
 
@@ -34,27 +33,28 @@ pub struct Delete {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
     pub diagnosis: Arc<NodeDiagnosis>,
-    /// An object of the same name stands for an earlier machine, and its subject cannot change: delete it first.
+    /// Whether to delete an object of the same name first. It is about an earlier machine, and its subject cannot
+    /// change.
     pub replaces: bool,
-    /// The cause is news: say it in an Event.
+    /// Whether to report the cause in an Event, because it is new.
     pub announces: bool,
-    /// The machine had no diagnosis before.
+    /// Whether the machine had no diagnosis before.
     pub first: bool,
-    /// The machine's story ends with this write.
+    /// The outcome, if this write closes the diagnosis.
     pub ends: Option<Outcome>,
-    /// For how long its instance ran, where the machine ends with this write without having joined.
+    /// The time that the instance ran, if the machine ends with this write and never joined.
     pub in_vain: Option<TimeDelta>,
 }
 
 impl Write {
-    /// Takes over what an earlier one, not carried out yet, had still to do.
+    /// Takes over the pending work of an earlier write.
     pub fn overtake(&mut self, earlier: &Self) {
         self.replaces |= earlier.replaces;
         self.announces |= earlier.announces;
     }
 }
 
-/// What was ordered and is not yet seen in the cluster.
+/// An order that the cluster does not show yet.
 #[derive(Debug)]
 enum Pending {
     Write(Box<Write>),
@@ -74,14 +74,14 @@ impl Held {
     }
 }
 
-/// What it means that a NodeDiagnosis is gone.
+/// The reason why a NodeDiagnosis is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GoneMeans {
-    /// It was to be deleted, or is of no concern.
+    /// nodewhy deleted it, or it does not matter.
     None,
     /// Its machine is still stuck.
     Open,
-    /// Its machine's story had ended.
+    /// Its machine had ended.
     Ended,
 }
 
@@ -99,14 +99,15 @@ impl Outbox {
         !self.pending.contains_key(name)
     }
 
-    /// From now on this replica writes: first what the one before it did not come to. What of that is news is returned.
+    /// Starts to write. The unfinished work of the previous leader comes first. Returns the diagnoses that need an
+    /// Event.
     pub(super) fn lead(&mut self) -> Vec<Arc<NodeDiagnosis>> {
         self.leads = true;
         let mut news = Vec::new();
         for (name, pending) in &mut self.pending {
             self.orders.push(match pending {
                 Pending::Write(write) => {
-                    // What stands for an earlier machine may be deleted already.
+                    // The object of an earlier machine may be deleted already.
                     let uid = &write.diagnosis.spec.subject.uid;
                     write.replaces = self.held.get(name).is_some_and(|held| !held.subject.stands_for(uid));
                     news.extend(write.announces.then(|| Arc::clone(&write.diagnosis)));
@@ -118,19 +119,19 @@ impl Outbox {
         news
     }
 
-    /// From now on another replica writes.
+    /// Stops writing, because another replica leads.
     pub(super) const fn follow(&mut self) {
         self.leads = false;
     }
 
-    /// Verdicts that are still to be written bring their Events with them.
+    /// Announces verdicts that are written already. The others bring their Events with them.
     pub(super) fn announce(&mut self, diagnoses: Vec<Arc<NodeDiagnosis>>) {
         let is_written = |d: &Arc<NodeDiagnosis>| d.metadata.name.as_deref().is_some_and(|name| self.is_written(name));
         let orders: Vec<_> = diagnoses.into_iter().filter(is_written).map(Order::Announce).collect();
         self.orders.extend(orders);
     }
 
-    /// Asks something, whether this replica leads or not.
+    /// Adds questions, whether this replica leads or not.
     pub(super) fn ask(&mut self, questions: Vec<Order>) {
         self.orders.extend(questions);
     }
@@ -183,7 +184,7 @@ impl Outbox {
         self.pending.insert(name, Pending::Delete(delete));
     }
 
-    /// What the cluster shows, and nodewhy would never write, is deleted.
+    /// Deletes a NodeDiagnosis in the cluster that nodewhy would never write.
     pub(super) fn refuse(&mut self, name: String, shown: &NodeDiagnosis) {
         self.held.insert(name.clone(), Held::of(shown));
         if !matches!(self.pending.get(&name), Some(Pending::Delete(_))) {
@@ -191,16 +192,15 @@ impl Outbox {
         }
     }
 
-    /// What is said of many comes first.
+    /// Takes all orders. Diagnoses of NodePools that speak for many machines come first.
     pub(super) fn take_orders(&mut self) -> Vec<Order> {
         let mut orders = std::mem::take(&mut self.orders);
         orders.sort_by_key(|order| !matches!(order, Order::Write(write) if write.diagnosis.speaks_for_machines()));
         orders
     }
 
-    /// Takes in what the cluster shows: our own write as it comes back, that of the replica that leads, or of an
-    /// earlier run. True where it is to be taken up instead of ours. `here` is the UID of the object that ours is
-    /// about, as it is in the cluster.
+    /// Handles a NodeDiagnosis that the cluster shows: our own write, or one of the leader or of an earlier run.
+    /// Returns true if it replaces ours. `here` is the UID of the object that ours is about, as it is in the cluster.
     pub(super) fn show<'u>(
         &mut self,
         name: &str,
@@ -219,7 +219,7 @@ impl Outbox {
         is_taken
     }
 
-    /// A NodeDiagnosis is gone from the cluster, whoever deleted it.
+    /// Handles a NodeDiagnosis that is gone from the cluster, no matter what deleted it.
     pub(super) fn miss(&mut self, name: &str, ours: Option<&NodeDiagnosis>) -> GoneMeans {
         let held = self.held.remove(name);
         let pending = self.pending.get(name);
@@ -235,13 +235,13 @@ impl Outbox {
     }
 }
 
-/// Whether a replica that follows takes what the cluster shows instead of what it concluded itself.
+/// Whether a follower accepts the diagnosis in the cluster instead of its own.
 fn yields<'u>(ours: &NodeDiagnosis, shown: &NodeDiagnosis, here: impl FnOnce() -> Option<&'u str>) -> bool {
     let (our_uid, shown_uid) = (&ours.spec.subject.uid, &shown.spec.subject.uid);
-    // Half written, or written before the machine's end, which we have seen.
+    // It is half written, or it was written before we saw the end of the machine.
     if shown.status.is_none() || (shown.is_open() && ours.is_final() && ours.spec.subject.stands_for(shown_uid)) {
         return false;
     }
-    // Of an earlier machine of that name.
+    // If only ours is about the present machine, the shown one is about an earlier machine of that name.
     our_uid == shown_uid || here() != Some(our_uid)
 }

@@ -1,9 +1,9 @@
-//! What is said of a NodePool whose machines are stuck: one object to look at where there are three hundred.
+//! The diagnosis of a NodePool with stuck machines: one object to look at instead of three hundred.
 //!
-//! It begins with the second machine: of one alone its own diagnosis says everything. It goes on between two machines
-//! that are launched one after the other, until one has joined, or none was stuck for [`QUIET`]. What it counts is
-//! written at once where it has doubled, or the cause is another one, and else once in [`PACE`]: a thousand machines
-//! that come one by one are few writes, and nothing is written while nothing happens.
+//! It begins with the second machine, because the diagnosis of a single machine says everything. It continues between
+//! machines that are launched one after the other. It ends when one has joined, or when none was stuck for [`QUIET`].
+//! nodewhy writes the counts at once if they have doubled or the cause has changed, and otherwise once per [`PACE`]. A
+//! thousand machines that appear one by one cause few writes. Without news there is no write.
 
 use super::history::History;
 use super::outbox::Write;
@@ -18,40 +18,40 @@ use crate::objects::NodeClaim;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Karpenter deletes what has not registered after 15 minutes, and the machine after it counts as stuck after 10 at the
-/// latest: in an incident that goes on, nobody is stuck for less long.
+/// Karpenter deletes machines that have not registered after 15 minutes. Their replacements count as stuck after 10
+/// minutes at the latest. So an ongoing incident never has a longer pause without stuck machines.
 const QUIET: TimeDelta = TimeDelta::minutes(30);
-/// Numbers that have changed are written so often at most.
+/// Minimum time between two writes of changed counts.
 const PACE: TimeDelta = TimeDelta::seconds(30);
 
 #[derive(Debug, Default)]
 pub(super) struct PoolIncidents {
-    /// NodePools of whose machines something was said since the last look.
+    /// NodePools with a machine whose diagnosis changed since the last look.
     touched: BTreeSet<String>,
     /// When to look again.
     due: BTreeMap<String, DateTime<Utc>>,
-    /// When each was written last.
+    /// The time of the last write, by NodePool.
     written: BTreeMap<String, DateTime<Utc>>,
-    /// Since then.
+    /// Failed launches since the last write, by NodePool.
     in_vain: BTreeMap<String, InVain>,
-    /// NodePools whose incident goes on though nothing is stuck: a machine that joins ends it.
+    /// NodePools with an ongoing incident although no machine is stuck. The next machine that joins ends it.
     lingering: BTreeSet<String>,
-    /// NodePools whose own verdict is over.
+    /// NodePools that lost their own verdict.
     released: BTreeSet<String>,
 }
 
 impl PoolIncidents {
-    /// Something was said of a machine, or of the NodePool.
+    /// A diagnosis of a machine or of the NodePool changed.
     pub(super) fn touch(&mut self, diagnosis: &NodeDiagnosis) {
         let Some(pool) = &diagnosis.spec.node_pool else { return };
         self.touched.insert(pool.name.clone());
-        // Another replica has written what it has counted.
+        // The write of another replica contains its counts.
         if diagnosis.spec.subject.kind == "NodePool" {
             self.in_vain.remove(&pool.name);
         }
     }
 
-    /// The same, and this replica says it.
+    /// Like [`Self::touch`], for a diagnosis that this replica writes.
     pub(super) fn note(&mut self, write: &Write) {
         let spec = &write.diagnosis.spec;
         let Some(pool) = spec.node_pool.as_ref().filter(|_| spec.subject.kind != "NodePool") else { return };
@@ -70,7 +70,7 @@ impl PoolIncidents {
         self.due.values().min().copied()
     }
 
-    /// The NodePool has no verdict of its own (any more): whether its machines go on to have one.
+    /// The NodePool has no verdict of its own now. Returns whether its machines still give it one.
     pub(super) fn speaks_on(&mut self, open: &NodeDiagnosis, history: &History) -> bool {
         let Some(Subject::Pool(pool)) = Subject::of(&open.spec.subject) else { return false };
         let is_own = !open.speaks_for_machines();
@@ -84,7 +84,7 @@ impl PoolIncidents {
         true
     }
 
-    /// What is to be said of those that something was said of, and of those whose time has come.
+    /// New diagnoses of NodePools with changes, and of those that are due.
     pub(super) fn look(&mut self, history: &History, cluster: &ClusterState, now: DateTime<Utc>) -> Vec<Saying> {
         let due = self.due.iter().filter(|(_, at)| **at <= now).map(|(pool, _)| pool.clone());
         let pools: BTreeSet<String> = due.chain(std::mem::take(&mut self.touched)).collect();
@@ -110,7 +110,7 @@ impl PoolIncidents {
                 self.in_vain.remove(pool);
                 return Saying::Nothing;
             }
-            // Those that failed just before are of the incident too.
+            // Machines that failed just before belong to the incident too.
             let mut in_vain = InVain::default();
             failed.iter().filter_map(|d| d.ran_in_vain()).for_each(|ran| in_vain.add(ran));
             self.in_vain.insert(pool.to_owned(), in_vain);
@@ -184,7 +184,7 @@ impl PoolIncidents {
     }
 }
 
-/// Machines of the NodePool that failed just now without having joined, since one did and an earlier incident ended.
+/// Machines of the NodePool that failed recently without joining, after the last join and the last incident.
 fn failed_lately<'h>(
     history: &'h History,
     cluster: &ClusterState,
@@ -198,7 +198,7 @@ fn failed_lately<'h>(
     of_pool.filter(|d| d.ran_in_vain().is_some() && ended_at(d).is_some_and(is_recent)).collect()
 }
 
-/// Whether an incident is over of which nothing is stuck.
+/// Whether an incident without stuck machines is over.
 enum Over {
     At(Outcome, DateTime<Utc>),
     NotBefore(DateTime<Utc>),
@@ -225,7 +225,7 @@ fn over(history: &History, cluster: &ClusterState, pool: &str, now: DateTime<Utc
 
 fn ended(standing: Option<&NodeDiagnosis>, outcome: Outcome, at: DateTime<Utc>) -> Saying {
     let Some(mut diagnosis) = standing.cloned() else { return Saying::Nothing };
-    // A verdict of its own goes on, and counts nothing any more.
+    // A verdict of its own stays open, without counts.
     if !diagnosis.speaks_for_machines() {
         if let Some(status) = &mut diagnosis.status {
             status.machines = None;

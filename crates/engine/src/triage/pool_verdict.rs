@@ -1,4 +1,4 @@
-//! What a NodePool says for its machines: the verdict of one of them, and how many they are.
+//! The verdict of a NodePool for its machines: that of one machine, and how many are stuck.
 
 use super::advice;
 use super::history::{History, Incident};
@@ -29,7 +29,7 @@ impl InVain {
 /// The machines of a NodePool.
 pub(super) struct PoolCount<'h> {
     pub(super) stuck: usize,
-    /// The most first.
+    /// The most frequent cause first.
     pub(super) causes: Vec<MachinesOfCause>,
     incidents: Vec<&'h Incident>,
 }
@@ -55,23 +55,23 @@ impl<'h> PoolCount<'h> {
         Self { stuck: all, causes, incidents }
     }
 
-    /// The cause that the verdict is of: that of most machines. One that stands stays until another has twice as many.
+    /// The cause of the verdict: that of most machines. A shown cause stays until another has twice as many machines.
     pub(super) fn leading(&self, standing: Option<&'h NodeDiagnosis>) -> Option<&str> {
         let most = self.causes.first()?;
         let stands = standing.filter(|d| d.speaks_for_machines()).and_then(NodeDiagnosis::cause);
         let stuck = |cause: &str| self.causes.iter().find(|of| of.cause == cause).map_or(0, |of| of.stuck);
         match stands {
-            // Nobody is stuck between two machines.
+            // Between two launches no machine is stuck.
             Some(cause) if most.stuck == 0 || (stuck(cause) > 0 && most.stuck < 2 * stuck(cause)) => Some(cause),
             _ => Some(&most.cause),
         }
     }
 }
 
-/// What is known of a NodePool and its machines.
+/// Facts about a NodePool and its machines.
 pub(super) struct PoolFacts<'h> {
     pub(super) known: Option<&'h NodeDiagnosis>,
-    /// What goes on.
+    /// The open diagnosis.
     pub(super) standing: Option<&'h NodeDiagnosis>,
     pub(super) counted: &'h PoolCount<'h>,
     /// Machines that failed just before it begins.
@@ -96,7 +96,7 @@ impl PoolFacts<'_> {
             failed_launch_seconds: in_vain.seconds,
             last_joined: last_joined(cluster, pool).max(before.and_then(|b| b.last_joined.clone())),
         };
-        // What the NodePool has of its own says more than that of any machine.
+        // The NodePool's own verdict is more specific than that of any machine.
         if let Some(own) = self.standing.filter(|standing| !standing.speaks_for_machines()) {
             let mut own = own.clone();
             own.status.as_mut()?.machines = Some(Box::new(machines));
@@ -104,7 +104,7 @@ impl PoolFacts<'_> {
         }
         let cause = self.counted.leading(self.standing)?;
         let Some(example) = self.example(cause, before, history) else {
-            // Somebody has deleted what was said of all of them.
+            // All diagnoses of its machines were deleted.
             let mut same = self.standing?.clone();
             let status = same.status.as_mut()?;
             machines.example = status.machines.as_ref().and_then(|m| m.example.clone());

@@ -1,5 +1,4 @@
-//! What a verdict, or the end of a machine, makes of what was said before: a diagnosis is opened, changed or closed, or
-//! nothing is said.
+//! Turns a verdict, or the end of a machine, into a diagnosis that is opened, changed or closed, or into nothing.
 
 use super::history::{History, Incident};
 use super::outbox::Write;
@@ -16,16 +15,16 @@ use crate::rules::shared::told_by_aws;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 
-/// Karpenter deletes claims that cannot launch at once and makes new ones: one diagnosis per cause speaks for so long
-/// for all of them.
+/// Karpenter deletes claims that cannot launch at once and creates new ones. For this long, one diagnosis per cause
+/// covers all of them.
 const NEVER_LAUNCHED_AGAIN: TimeDelta = TimeDelta::hours(1);
 
-/// What is to be said.
+/// The result: a diagnosis to write, or nothing.
 #[derive(Debug)]
 pub(super) enum Saying {
     Nothing,
     Said(Box<Said>),
-    /// Half a diagnosis without its verdict: whoever wrote it died, and there is no machine to judge any more.
+    /// A half-written diagnosis without a verdict. Its writer died, and the machine is gone.
     Void(String),
 }
 
@@ -43,7 +42,7 @@ impl Said {
             last_words::keep(&mut self.diagnosis, cluster);
         }
         let before = self.diagnosis.metadata.name.as_deref().and_then(|name| history.get(name));
-        // What is said for machines, each of them has said.
+        // The diagnosis of each machine has reported its own end.
         let ends = self.diagnosis.outcome().filter(|_| !self.diagnosis.speaks_for_machines());
         let joined = || cluster.claim(&self.diagnosis.spec.subject.name).is_some_and(|c| c.is_true("Registered"));
         Write {
@@ -57,17 +56,17 @@ impl Said {
     }
 }
 
-/// The cause is news; the machine may have one before.
+/// Reports a new cause. The machine may have an older diagnosis.
 fn opened(diagnosis: NodeDiagnosis, replaces: bool) -> Saying {
     Saying::Said(Box::new(Said { diagnosis, replaces, announces: true }))
 }
 
-/// What is no news: the same cause in other words or once more, or a NodePool that says what its machines have said.
+/// Changes a diagnosis without an Event: the same cause again, or a NodePool that repeats its machines.
 pub(super) fn unannounced(diagnosis: NodeDiagnosis, replaces: bool) -> Saying {
     Saying::Said(Box::new(Said { diagnosis, replaces, announces: false }))
 }
 
-/// Notes in a new diagnosis what it takes the place of: a name may come back, and its past is not lost.
+/// Records the replaced verdict in the new diagnosis, so that a reused name keeps its history.
 pub(super) fn note_earlier(history: &History, new: &mut NodeDiagnosis, known: &NodeDiagnosis, now: DateTime<Utc>) {
     let (Some(new), Some(before)) = (&mut new.status, &known.status) else { return };
     let replaced = EarlierVerdict {
@@ -84,7 +83,7 @@ pub(super) fn note_earlier(history: &History, new: &mut NodeDiagnosis, known: &N
     new.earlier = std::iter::once(replaced).chain(before.earlier.clone()).filter(is_kept).take(EARLIER).collect();
 }
 
-/// What a verdict says that was not said.
+/// The change that a verdict makes to the known diagnosis.
 pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDiagnosis, now: DateTime<Utc>) -> Saying {
     let Some(name) = new.metadata.name.clone() else { return Saying::Nothing };
     let Some(known) = history.get(&name) else {
@@ -95,7 +94,7 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
         return opened(new, false);
     };
     if !known.spec.subject.stands_for(&new.spec.subject.uid) || known.spec.subject.kind != new.spec.subject.kind {
-        // A Node's diagnosis never takes the place of what is left of a NodeClaim of the same name.
+        // A Node's diagnosis never replaces the remaining diagnosis of a NodeClaim of the same name.
         if new.spec.subject.kind == "Node" && known.spec.subject.kind != "Node" {
             return Saying::Nothing;
         }
@@ -105,14 +104,14 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
     }
     same::keep_remediation(&mut new, known);
     match known.outcome() {
-        // An earlier verdict ended with the deletion; that the machine hangs in it is news.
+        // The earlier verdict ended with the deletion. A hanging deletion is new.
         Some(Outcome::Deleted) if new.is_open() => {
             note_earlier(history, &mut new, known, now);
             return opened(new, false);
         }
         Some(Outcome::Terminated | Outcome::Deleted) => return Saying::Nothing,
         Some(Outcome::Recovered) => {
-            // The same machine fell ill again: that makes one more.
+            // The same machine is stuck again, which counts as one more.
             number(history, &mut new);
             note_earlier(history, &mut new, known, now);
             return opened(new, false);
@@ -120,7 +119,7 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
         None => {}
     }
     if !new.is_open() && !outweighs(&new, known) {
-        // Nodes and events go before their claim: the verdict from when they were there stands, and ends now.
+        // Nodes and Events disappear before their claim. The verdict from before that stays, and ends now.
         let ended = new.status.as_ref().and_then(|s| Some((s.outcome?, s.ended_at?)));
         return ended.map_or(Saying::Nothing, |(outcome, at)| closed(history, cluster, &name, outcome, at));
     }
@@ -155,7 +154,7 @@ pub(super) fn closed(
     unannounced(diagnosis, false)
 }
 
-/// Notes in a diagnosis what remediation did or refused; `None` where it says so already.
+/// Records in a diagnosis what remediation did or refused. `None` if it is recorded already.
 pub(super) fn noted(history: &History, remark: &Remark, now: DateTime<Utc>) -> Option<NodeDiagnosis> {
     let mut diagnosis = history.get(&remark.diagnosis)?.clone();
     let before = remediated(&diagnosis);
@@ -192,7 +191,7 @@ pub(super) fn leaving(cluster: &ClusterState, subject: &Subject) -> Option<(Outc
     Some((Outcome::Deleted, deleted?))
 }
 
-/// How many machines failed by the same cause before, as far as the objects tell.
+/// Counts the machines that failed by the same cause before, as far as the objects show.
 fn number(history: &History, new: &mut NodeDiagnosis) {
     let earlier = history.machines(&Incident::of(new));
     if let Some(status) = &mut new.status {
@@ -200,7 +199,7 @@ fn number(history: &History, new: &mut NodeDiagnosis) {
     }
 }
 
-/// A claim that never launched and is gone already says nothing new while another one of its pool has the same cause.
+/// Whether a claim that never launched and is gone adds nothing, because another one of its pool has the same cause.
 fn is_spoken_for(history: &History, new: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
     let launch = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.stage == Stage::Launch);
     let recent =
@@ -208,7 +207,7 @@ fn is_spoken_for(history: &History, new: &NodeDiagnosis, now: DateTime<Utc>) -> 
     !new.is_open() && launch(new) && history.of(&Incident::of(new)).any(|d| launch(d) && recent(d))
 }
 
-/// Whether the last verdict says more than the one that stands.
+/// Whether the last verdict is stronger than the known one.
 fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
     let known = |d: &NodeDiagnosis| d.cause().is_some_and(|c| c != rules::unknown::CAUSE);
     let confidence = |d: &NodeDiagnosis| d.status.as_ref().map(|s| s.confidence);
@@ -217,8 +216,8 @@ fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
         && confidence(last) > Some(Confidence::Possible)
 }
 
-/// What was proven of a node class or a NodePool stands, though that was changed since and nobody can see any more what
-/// the machine was launched with: this process may not have been there.
+/// Whether to keep a verdict that was proven with an earlier text of a node class or NodePool. After a restart nodewhy
+/// no longer has that text and could not prove it again.
 fn is_remembered(cluster: &ClusterState, known: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     let claim = new.spec.node_claim.as_ref().and_then(|named| cluster.claim(&named.name));
     let (Some(known), Some(new), Some(claim)) = (&known.status, &new.status, claim) else { return false };
@@ -229,7 +228,8 @@ fn is_remembered(cluster: &ClusterState, known: &NodeDiagnosis, new: &NodeDiagno
         && known.blame.as_ref().is_some_and(|blame| is_forgotten(cluster, claim, blame))
 }
 
-/// What AWS told before a restart, or to the replica that led before, stands until AWS has told this one something.
+/// Whether to keep a verdict that AWS proved before a restart or for the previous leader, until AWS has answered this
+/// replica.
 fn stands(known: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     let (Some(known), Some(new)) = (&known.status, &new.status) else { return false };
     let told = known.confidence == Confidence::Certain && told_by_aws::is_told(known);

@@ -1,13 +1,13 @@
-//! When two verdicts say the same, so that nothing is written because time went by.
+//! Compares verdicts, so that the passing of time alone causes no write.
 
 use crate::api::pool_machines::PoolMachines;
 use crate::api::{Condition, Evidence, NodeDiagnosis, NodeDiagnosisStatus};
 use crate::remediation::{PUT_BACK, REMOVING, remediated};
 
-/// Whether `new` says what `old` says. Labels that others put on the object do not count, nor does what moves by
-/// itself: when it was first seen, when it ended, when a condition changed, the figures of the evidence; and how many
-/// failed before only where it has doubled. Of suspects only the first counts: with each machine that joins or fails the
-/// rest changes for all of its class.
+/// Whether `new` says the same as `old`. Labels of other tools do not count. Values that change by themselves do not
+/// count either: the first time seen, the end, the time of a condition, the figures of the evidence. The number of
+/// earlier failures counts only if it has doubled. Only the first suspect counts, because each machine that joins or
+/// fails changes the others for its whole class.
 pub fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     old.spec == new.spec
         && has_labels(old, new)
@@ -18,14 +18,15 @@ pub fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
         }
 }
 
-/// What was read from the API server may have lost its labels there; what was made here has them by what it says.
+/// Whether the labels are right. Other tools may have removed them from an object in the cluster. Diagnoses in memory
+/// always have the right ones.
 fn has_labels(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     let stands = old.metadata.labels.as_ref();
     let was_read = old.metadata.uid.is_some();
     !was_read || new.labels().iter().all(|(key, value)| stands.and_then(|labels| labels.get(key)) == Some(value))
 }
 
-/// Every field is named, so that a new one has to be thought of.
+/// Names every field, so that the compiler asks about a new one.
 fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
     let NodeDiagnosisStatus {
         stage,
@@ -77,8 +78,8 @@ fn doubled(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     new.recurrences() > old.recurrences() && new.recurrences() >= old.recurrences().saturating_mul(2)
 }
 
-/// Takes over what a verdict about the same wait already has: its times, how many failed before, and what was said
-/// before. What was said for its machines, a NodePool that has a verdict of its own now only counts.
+/// Copies from the earlier verdict about the same wait: its times, the number of earlier failures, and earlier
+/// verdicts. A NodePool that now has its own verdict keeps only the counts of its machines.
 pub(super) fn keep(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
     let spoke_for_machines = old.speaks_for_machines();
     let (Some(new), Some(old)) = (&mut new.status, &old.status) else { return };
@@ -98,7 +99,7 @@ pub(super) fn keep(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
     }
 }
 
-/// Takes over what was done to the same machine. A refusal goes with the cause that it was about.
+/// Copies the result of remediation on the same machine. A refusal is dropped when the cause changes.
 pub(super) fn keep_remediation(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
     let (Some(verdict), Some(before), Some(done)) = (&mut new.status, &old.status, remediated(old)) else { return };
     let stands = before.outcome.is_none() && before.cause == verdict.cause;

@@ -1,4 +1,4 @@
-//! What is judged when: what a change touched at the next look, what waits or is sick again at its time.
+//! When each subject is judged: at the next look after a change, or at its due time while it waits or is stuck.
 
 use crate::cluster_state::{ClusterState, Subject, Touched};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Subjects that wait or are sick, and when to look again.
+    /// Subjects that wait or are stuck, and when to look again.
     unsettled: BTreeMap<Subject, Option<DateTime<Utc>>>,
     due: BTreeSet<(DateTime<Utc>, Subject)>,
     touched: BTreeSet<Subject>,
-    /// And every machine without a Node.
+    /// Whether to judge every machine without a Node too.
     without_node: bool,
 }
 
@@ -19,7 +19,7 @@ impl Schedule {
         self.touched.extend(subjects);
     }
 
-    /// What a change may have altered: of everything, what is settled stays so.
+    /// Schedules the subjects that a change may affect. `Everything` means all unsettled subjects.
     pub(super) fn take(&mut self, touched: Touched) {
         match touched {
             Touched::Subjects(subjects) => self.touched.extend(subjects),
@@ -36,7 +36,7 @@ impl Schedule {
         self.touched.len()
     }
 
-    /// Takes out whom to look at now.
+    /// Removes and returns the subjects to judge now.
     pub(super) fn next(&mut self, cluster: &ClusterState, now: DateTime<Utc>) -> BTreeSet<Subject> {
         if std::mem::take(&mut self.without_node) {
             let waiting = cluster.claims_without_node();
@@ -51,14 +51,14 @@ impl Schedule {
         std::mem::take(&mut self.touched)
     }
 
-    /// When somebody is due, even if nothing changes.
+    /// When the next subject is due, even if nothing changes.
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The subject waits or is sick; `None` where only a change can tell more.
+    /// The subject waits or is stuck. `None` if only a change can show more.
     pub(super) fn look_again(&mut self, subject: &Subject, at: Option<DateTime<Utc>>) {
-        // Whole seconds, as the clock is: one that has not quite come would be looked at in vain.
+        // Whole seconds, like the clock. Otherwise a subject would be judged just before its time.
         let at = at.map(|at| if at.trunc_subsecs(0) < at { at.trunc_subsecs(0) + TimeDelta::seconds(1) } else { at });
         if let Some(Some(before)) = self.unsettled.insert(subject.clone(), at) {
             self.due.remove(&(before, subject.clone()));

@@ -999,7 +999,7 @@ fn a_restart_summarizes_nothing_anew() {
     assert_eq!(triage.look(at(9, 0)), []);
 }
 
-/// What is written of the NodePool.
+/// The written diagnoses of the NodePool.
 fn of_pool(orders: Vec<Order>) -> Vec<NodeDiagnosis> {
     let of_pool = |write: &Write| write.diagnosis.spec.subject.kind == "NodePool";
     writes(orders).into_iter().filter(of_pool).map(diagnosis).collect()
@@ -1112,7 +1112,7 @@ fn an_incident_goes_on_from_machine_to_machine_until_one_joins() {
         triage.take(applied(Input::NodeClaims, other(name, None)), at(90, 0));
     }
     let again = of_pool(triage.look(at(90, 0)));
-    assert_eq!(counted(&again[0]).2, 0, "what was in vain before is of the incident before");
+    assert_eq!(counted(&again[0]).2, 0, "failed launches before belong to the earlier incident");
     let earlier = &again[0].status.as_ref().unwrap().earlier;
     assert_eq!((earlier.len(), earlier[0].outcome, earlier[0].ended_at), (1, Outcome::Recovered, at(78, 0)));
 }
@@ -1418,7 +1418,7 @@ fn what_has_ended_says_so_to_every_selector_and_no_longer_counts_down() {
     assert_eq!(ended.status.as_ref().unwrap().terminates_at, None);
 }
 
-/// What `kubectl wait --for=condition=Judged` waits for; Diagnosed is False where the cause is unknown.
+/// `kubectl wait --for=condition=Judged` relies on this. Diagnosed is False if the cause is unknown.
 #[test]
 fn every_verdict_is_judged_with_its_cause_as_the_reason() {
     let (_, open) = started_with_verdict();

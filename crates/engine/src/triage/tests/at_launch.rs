@@ -59,7 +59,7 @@ fn refuses_labels() -> (String, String) {
     ("KubeletRefusesLabels".to_owned(), "Certain".to_owned())
 }
 
-/// What is said of one machine of a class with a label that the kubelet refuses.
+/// A triage and its verdict about one machine of a class with a label that the kubelet refuses.
 fn stuck() -> (Triage, NodeDiagnosis) {
     let mut triage = started(Vec::new());
     triage.take(applied(Input::NodeClaims, claim("111", "v5")), at(6, 0));
@@ -269,6 +269,6 @@ fn a_node_without_a_provider_id_touches_the_waiting_machines_at_the_next_look() 
         said.iter().filter(|d| d.metadata.name.as_deref() == Some("general-a")).map(verdict).collect();
     assert_eq!(of_claim, [("NodeWithoutProviderID".to_owned(), "Possible".to_owned())]);
     let blamed = |d: &NodeDiagnosis| d.spec.node_claim.is_some() && d.status.as_ref().unwrap().blame.is_some();
-    assert!(!said.iter().any(blamed), "nobody knows which of the Nodes it is");
+    assert!(!said.iter().any(blamed), "it is unknown which of the Nodes belongs to the claim");
     let _: Vec<Order> = triage.look(at(7, 0));
 }
