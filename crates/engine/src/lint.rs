@@ -1,8 +1,8 @@
-//! `nodewhy lint`: what would keep machines from becoming usable, told from files before anything is launched.
+//! `nodewhy lint`: finds in files what would keep machines from becoming usable, before anything is launched.
 //!
-//! No rule is written twice. The rules that `diagnose` asks about a machine are asked here about machines that do not
-//! exist yet, one for each node class, NodePool and image ([`machine`]), and what they blame on an object of the files
-//! is a finding. What the readers of user data and of aws-auth find wrong in a text is one as well.
+//! No rule is written twice. The rules of `diagnose` run on machines that do not exist yet, one for each node class,
+//! NodePool and image ([`machine`]). If a rule blames an object of the files, that is a finding. Mistakes that the
+//! readers of user data and aws-auth see are findings too.
 
 mod aws_auth;
 mod cluster_dns;
@@ -41,7 +41,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// How sure it is that a machine suffers.
+/// How sure it is that the mistake hurts a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -49,17 +49,17 @@ pub enum Level {
     Error,
 }
 
-/// Something to mend, and where.
+/// A mistake in a file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LintFinding {
     pub file: String,
     pub line: usize,
     pub column: usize,
-    /// False where line and column are only where the field's text begins: the place in that text is in `blame`.
+    /// False if line and column are only the start of the field. The place within its text is then in `blame`.
     pub exact: bool,
     pub level: Level,
-    /// The cause, as `nodewhy explain` knows it, else the kind of the mistake.
+    /// The cause that `nodewhy explain` knows, otherwise the kind of the mistake.
     pub cause: String,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,14 +69,14 @@ pub struct LintFinding {
     pub blame: Blame,
 }
 
-/// What linting gave.
+/// The result of linting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// In the order of the files.
     pub findings: Vec<LintFinding>,
-    /// What could not be told, and why.
+    /// Checks that were not possible, with the reason.
     pub notes: Vec<String>,
-    /// Of each file that could not be read: that it is a template, and how to render it.
+    /// One sentence for each unreadable file that is a template. It says how to render it.
     pub templates: Vec<String>,
     /// Objects and user data that were looked at.
     pub looked_at: usize,
@@ -100,12 +100,12 @@ pub struct Files {
     user_data: Vec<(String, String)>,
     templates: Vec<String>,
     kubernetes: Option<u32>,
-    /// What AWS told of the images that the classes select.
+    /// The answers of AWS about the images that the classes select.
     aws: Vec<AwsObservation>,
 }
 
 impl Files {
-    /// The node classes, for who asks AWS about their images.
+    /// The node classes, for the caller that asks AWS about their images.
     pub fn classes_mut(&mut self) -> impl Iterator<Item = &mut NodeClass> {
         self.objects
             .iter_mut()
@@ -117,7 +117,7 @@ impl Files {
         self.kubernetes = Some(minor);
     }
 
-    /// Takes in what AWS told.
+    /// Adds answers of AWS.
     pub fn told(&mut self, answers: impl IntoIterator<Item = AwsObservation>) {
         self.aws.extend(answers);
     }
@@ -179,7 +179,7 @@ fn named(file: &str, extensions: &[&str]) -> bool {
         .is_some_and(|own| extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension)))
 }
 
-/// The family whose user data begins like this; `None` where the text may well be something else.
+/// The family with user data that begins like this. `None` if the text may be something else.
 fn guess(text: &str) -> Option<Family> {
     let begins = text.trim_start();
     let for_shell = || if text.contains("bootstrap.sh") { Family::Al2 } else { Family::Al2023 };
@@ -215,10 +215,10 @@ fn key(object: &Object) -> Option<Key> {
     Some((kind.to_owned(), object.meta().name.to_string()))
 }
 
-/// What a file that is itself user data is called, where findings name an object.
+/// The kind of the blamed object, if the file itself is user data.
 const USER_DATA: &str = "UserData";
 
-/// Lints what was read. `family` is that of files that are themselves user data.
+/// Lints the files. `family` applies to files that are themselves user data.
 pub fn lint(files: Files, family: Option<Family>) -> Report {
     let mut report = Report { looked_at: files.user_data.len(), templates: files.templates, ..Report::default() };
     report.notes.extend(files.former.iter().map(|(version, files)| former::told(version, files)));
@@ -274,8 +274,7 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
 
 /// Objects that belong together.
 ///
-/// All of them, but where an object of one name is there twice: then those of one folder, or of one file, are a
-/// cluster's.
+/// Usually all objects. If a name occurs twice, the objects of one folder or one file form a cluster.
 fn clusters(
     objects: Vec<(Object, Piece)>,
     mut odd: BTreeMap<usize, Vec<OddField>>,
@@ -358,14 +357,14 @@ impl Cluster {
         }
     }
 
-    /// Node classes and NodePools whose status, where the files have it, says that nothing can be launched.
+    /// Mistakes of node classes and NodePools with a status, in the files, that says that nothing can be launched.
     fn by_status(&self, now: DateTime<Utc>) -> Vec<Mistake> {
         let subjects = self.state.classes_and_pools();
         let cases = subjects.filter_map(|subject| Case::of(&self.state, &subject, now, &Thresholds::default()));
         cases.filter(Case::is_overdue).flat_map(|case| by_rules(&case)).collect()
     }
 
-    /// What a machine of this class would suffer from.
+    /// Mistakes that would hurt machines of this class.
     fn of_class(&mut self, name: &str, now: DateTime<Utc>, notes: &mut Vec<String>) -> Vec<Mistake> {
         let Some(class) = self.state.class("EC2NodeClass", name) else { return Vec::new() };
         let spec = &class.class.spec;
@@ -448,13 +447,13 @@ impl Cluster {
                 grave: false,
             })
         };
-        // What AWS just said of a selector has no requirements yet: each may be the one.
+        // Images that AWS has just returned have no requirements yet, so each one may be chosen.
         let chosen = machine::images(class);
         let is_asked = |ami: &&Ami| ami.requirements.is_empty() || chosen.iter().any(|own| own.id == ami.id);
         class.class.status.amis.iter().filter(is_asked).filter_map(mistake).collect()
     }
 
-    /// What is wrong with a NodePool whatever machine it asks for.
+    /// Mistakes of a NodePool that do not depend on the requested machine.
     fn of_pool(&self, pool: &NodePool) -> Vec<Mistake> {
         let reference = &pool.spec.template.spec.node_class_ref;
         if let Some(flaw) = kinds::foreign_kind(pool) {
@@ -574,7 +573,7 @@ fn is_of(pool: &NodePool, class: &NodeClass) -> bool {
     reference.kind == class.kind && reference.name == class.name()
 }
 
-/// The most findings that are told of one text: finding the place of each reads it again.
+/// Maximum number of findings in one text. Finding each place reads the text again.
 const MOST: usize = 100;
 
 /// A finding whose place in the files is not yet known.
@@ -593,7 +592,7 @@ impl Mistake {
         self.blame.line.zip(self.blame.column)
     }
 
-    /// Whether this, which a rule says, is about a place within the one that a reader tells of, and tells more.
+    /// Whether this finding of a rule lies within the place of `own`, a finding of a reader, and so replaces it.
     fn explains(&self, own: &Self) -> bool {
         let place = |blame: &Blame| (blame.object.clone(), blame.field.clone(), blame.line);
         let columns = |blame: &Blame| {
@@ -628,9 +627,9 @@ impl Mistake {
     }
 }
 
-/// What the rules find whose cause the text of the objects shows.
+/// The findings of the rules that need only the text of the objects.
 fn by_rules(case: &Case) -> Vec<Mistake> {
-    // Why nothing is launched has one answer: the others follow from it.
+    // A failed launch has one reason. Other findings follow from it.
     let most = if case.stage() == Stage::Launch { 1 } else { usize::MAX };
     let told = diagnose::findings(case).into_iter().take(most).filter(|(rule, _)| rule.lint);
     told.filter_map(|(rule, finding)| {
@@ -660,7 +659,7 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
     .collect()
 }
 
-/// What the reader of user data finds wrong, and what it sees lost.
+/// Mistakes and lost arguments that the reader of user data finds.
 fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<String>) -> Vec<Mistake> {
     let told = |span, cause: String, message: &str, level, grave| Mistake {
         level,
@@ -692,7 +691,7 @@ fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<Stri
         mistakes.push(told(defect.span, format!("{:?}", defect.kind), &defect.message, level, grave));
     }
     if data.defects.len() > MOST {
-        notes.push(format!("{}: only the first {MOST} mistakes in its user data are told", blame.object));
+        notes.push(format!("{}: only the first {MOST} mistakes in its user data are listed", blame.object));
     }
     let mut losses = BTreeSet::new();
     let call_told = data.defects.iter().any(|defect| defect.kind == DefectKind::NeverReached);

@@ -1,4 +1,4 @@
-//! The cluster's DNS server, as a node class hands it to the kubelet.
+//! The DNS server of the cluster that a node class passes to the kubelet.
 
 use super::flaw::Flaw;
 use crate::objects::NodeClass;
@@ -6,8 +6,8 @@ use readers::userdata::{Family, has_expansion};
 use serde_json::Value;
 use std::net::IpAddr;
 
-/// What of `clusterDNS` is no address: Bottlerocket refuses its whole settings, and the kubelet of other families goes
-/// without.
+/// An entry of `clusterDNS` that is not an IP address. Bottlerocket then rejects all of its settings. On other families
+/// the kubelet ignores the entry.
 // kubernetes v1.36.3 pkg/kubelet/kubelet.go "Invalid clusterDNS IP"; for Bottlerocket's cluster-dns-ip see
 // crates/readers/src/userdata/bottlerocket.rs
 pub fn flaw(class: &NodeClass) -> Option<Flaw> {

@@ -10,7 +10,8 @@ use crate::upstream::startup_taint;
 use chrono::TimeDelta;
 use readers::userdata::has_expansion;
 
-/// What contradicts what. The class is `None` where it is not known; `launched` is whether the NodePool has machines.
+/// All contradictions of a NodePool. `class` is `None` if it is not known. `launched` says whether the NodePool has
+/// machines.
 pub fn flaws<'o>(
     pool: &NodePool,
     class: Option<&NodeClass>,
@@ -86,8 +87,7 @@ fn reservations(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
     })
 }
 
-/// A limit that the smallest machine which the requirements allow exceeds. A limit of nothing is how a NodePool is
-/// switched off.
+/// A CPU limit below the smallest machine that the requirements allow. A limit of 0 switches a NodePool off on purpose.
 // karpenter v1.14.1 pkg/controllers/provisioning/scheduling/scheduler.go filterByRemainingResources
 fn limit(pool: &NodePool) -> Option<Flaw> {
     let text = pool.spec.limits.get("cpu")?;
@@ -117,7 +117,7 @@ fn limit(pool: &NodePool) -> Option<Flaw> {
     })
 }
 
-/// A life that is shorter than what Karpenter grants a machine to come up.
+/// A lifetime shorter than the time that Karpenter gives a machine to register.
 fn expiry(pool: &NodePool) -> Option<Flaw> {
     let text = pool.spec.template.spec.expire_after.as_deref()?;
     (lifetime(text)? < REGISTRATION_TIMEOUT).then(|| Flaw {
@@ -151,7 +151,7 @@ fn lifetime(text: &str) -> Option<TimeDelta> {
     TimeDelta::try_seconds(seconds)
 }
 
-/// A taint that its agent removes, among those that stay. Where it is among the startup taints too, that is told.
+/// A startup taint, which an agent removes, in `taints`. If it is in `startupTaints` too, `taints_twice` reports it.
 fn startup_taint(pool: &NodePool) -> Option<Flaw> {
     let spec = &pool.spec.template.spec;
     let taint = startup_taint::among_taints(pool)

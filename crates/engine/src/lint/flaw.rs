@@ -1,4 +1,4 @@
-//! What is wrong with fields of a NodePool or a node class.
+//! Mistakes in fields of a NodePool or a node class.
 
 /// A field that Karpenter or EC2 refuses, or that contradicts another one.
 pub struct Flaw {

@@ -1,7 +1,7 @@
-//! Machines that do not exist yet: what Karpenter would launch for a node class and a NodePool, as it stands at the
-//! stage whose rules are asked.
+//! Machines that do not exist yet: the machine that Karpenter would launch for a node class and a NodePool, at the
+//! stage of the rules that run on it.
 //!
-//! Nothing is guessed: a machine is made only where the files prove how it would stand there.
+//! Nothing is guessed. A machine is created only if the files prove its state at that stage.
 
 use crate::cluster_state::ClassFacts;
 use crate::objects::{Ami, Condition, Meta, Node, NodeClaim, NodeClassRef, NodePool, Taint};
@@ -11,13 +11,13 @@ use crate::upstream::karpenter::{
 use chrono::{DateTime, Utc};
 use readers::userdata::{ArgumentOrigin, Family, Setting, UserData};
 
-/// A machine of the future. No object has such a name.
+/// The name of a future machine. No real object can have this name.
 pub fn name(class: &ClassFacts, pool: Option<&NodePool>) -> String {
     format!("{}-*", pool.map_or_else(|| class.class.name(), NodePool::name))
 }
 
-/// A machine that is to be launched; `None` where its class or NodePool has a status that says otherwise: that is
-/// judged by itself.
+/// A machine before its launch. `None` if the status of its class or NodePool prevents the launch, because that is
+/// judged separately.
 pub fn launching(class: &ClassFacts, pool: Option<&NodePool>, at: DateTime<Utc>) -> Option<NodeClaim> {
     let of_class = class.class.status.conditions.iter();
     let mut conditions = of_class.chain(pool.into_iter().flat_map(|pool| &pool.status.conditions));
@@ -36,8 +36,8 @@ pub fn joining(class: &ClassFacts, pool: Option<&NodePool>, image: &str, at: Dat
     )
 }
 
-/// A machine whose Node came without taints that Karpenter counts on; `None` where all come, or where that cannot be
-/// told.
+/// A machine with a Node that lacks taints that Karpenter expects. `None` if it has all of them, or if the files do not
+/// show it.
 pub fn untainted(
     class: &ClassFacts,
     pool: Option<&NodePool>,
@@ -99,8 +99,8 @@ pub fn images(class: &ClassFacts) -> Vec<&Ami> {
     images
 }
 
-/// The taints with which the kubelet registers where the user's text decides that; `None` where Karpenter's own part
-/// does, or where the text cannot be followed to its end.
+/// The taints that the kubelet registers with, if the user's text sets them. `None` if Karpenter sets them, or if the
+/// text cannot be read to its end.
 fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
     if user_data.unread_from.is_some() || !user_data.bootstrap_calls.iter().all(|call| call.extra_args_exact) {
         return None;

@@ -1,4 +1,4 @@
-//! What lint's own findings are, and how to mend them: the sections of `docs/lint-findings.md`.
+//! Explanations and fixes of lint's own findings: the sections of `docs/lint-findings.md`.
 
 const PAGES: &str = include_str!("../../../../docs/lint-findings.md");
 
@@ -17,12 +17,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     PAGES.lines().filter_map(|line| line.strip_prefix("## "))
 }
 
-/// Where the section is to be read.
+/// The address of the section.
 pub fn documentation(name: &str) -> String {
     format!("https://github.com/nodewhy/nodewhy/blob/main/docs/lint-findings.md#{}", name.to_ascii_lowercase())
 }
 
-/// What its section says is to be done, in one line.
+/// The fix in its section, as one line.
 pub fn fix(name: &str) -> Option<String> {
     let (_, fix) = page(name)?.split_once("\nFix: ")?;
     Some(fix.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -1,4 +1,4 @@
-//! Where in a file a field of an object stands, and a place in the text of that field.
+//! Finds the place of an object's field in a file, and a place within the text of that field.
 //!
 //! Exact for literal block scalars (`|`), in which each line of the value is a line of the file. In folded, quoted and
 //! plain scalars the lines of the value are not those of the file: there it is the place where the scalar begins.
@@ -21,7 +21,7 @@ pub struct Piece {
 pub struct Place {
     pub line: usize,
     pub column: usize,
-    /// False where this is only where the field's text begins.
+    /// False if this is only the start of the field's text.
     pub exact: bool,
 }
 
@@ -45,7 +45,7 @@ impl Piece {
     }
 
     /// The place of a field, such as `spec.userData`, and of a line and column in its text. A field that is not written
-    /// stands where the nearest one around it does.
+    /// gets the place of the nearest written one around it.
     pub fn place(&self, field: Option<&str>, within: Option<(u32, u32)>) -> Place {
         let path: Vec<String> = field.into_iter().flat_map(|field| field.split('.')).map(str::to_owned).collect();
         let spot = self.find(&path);
@@ -108,14 +108,14 @@ struct Scalar {
     value: String,
 }
 
-/// What was found on the way to a field.
+/// The written elements on the path to a field.
 #[derive(Default)]
 struct Spot {
-    /// The key of the field, or the field itself where it is an item of a list.
+    /// The key of the field, or the field itself if it is an item of a list.
     name: Option<Marker>,
-    /// Its value, where that is written here as one scalar.
+    /// Its value, if it is written here as one scalar.
     scalar: Option<Scalar>,
-    /// The last thing on the way that is written.
+    /// The last written element on the path.
     nearest: Marker,
 }
 

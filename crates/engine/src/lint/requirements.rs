@@ -1,4 +1,4 @@
-//! Requirements of a NodePool that Karpenter refuses, or that no machine ever meets.
+//! Requirements of a NodePool that Karpenter rejects, or that no machine ever meets.
 
 use super::flaw::Flaw;
 use super::machine_values;
@@ -31,7 +31,7 @@ const BOOLEANS: &[&str] = &["true", "false"];
 const NORMALIZED: &[(&str, &str)] =
     &[("beta.kubernetes.io/arch", "kubernetes.io/arch"), ("beta.kubernetes.io/os", "kubernetes.io/os")];
 
-/// What else people call the values, and the values.
+/// Common other names of the values, and the values.
 const SYNONYMS: &[(&str, &str)] = &[
     ("aarch64", "arm64"),
     ("arm", "arm64"),
@@ -42,11 +42,11 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("no", "false"),
 ];
 
-/// Domains of labels that Karpenter keeps for itself.
+/// Label domains that Karpenter reserves for itself.
 // karpenter v1.14.1 and karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go RestrictedLabelDomains
 const DOMAINS: &[&str] = &["karpenter.sh", "karpenter.k8s.aws"];
 
-/// The labels of these domains that a requirement may name.
+/// The labels in these domains that a requirement may use.
 // karpenter-provider-aws v1.14.1 pkg/apis/crds/karpenter.sh_nodepools.yaml
 const WELL_KNOWN: &[&str] = &[
     "karpenter.sh/capacity-type",
@@ -90,7 +90,8 @@ const OF_MACHINES: &[&str] = &[
     "topology.kubernetes.io/zone",
 ];
 
-/// What is wrong with the requirements of a NodePool of an EC2NodeClass. Placeholders may become anything.
+/// Mistakes in the requirements of a NodePool of an EC2NodeClass. Placeholders are ignored, because they may become
+/// anything.
 pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     for (at, requirement) in pool.spec.template.spec.requirements.iter().enumerate() {
@@ -316,7 +317,8 @@ fn is_refused(key: &str) -> bool {
     (kept && !WELL_KNOWN.contains(&key)) || key == "kubernetes.io/hostname"
 }
 
-/// What was meant: the same but for case and joints, another name of it, or two slips of the hand away.
+/// The value that the user probably meant. It differs only in case and separators, is a synonym, or differs in at most
+/// two letters.
 fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let bare = |text: &str| {
         text.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect::<String>()
@@ -325,7 +327,7 @@ fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     known.iter().find(|k| bare(k) == bare(meant)).or_else(|| known.iter().find(|k| within_two(word, k))).copied()
 }
 
-/// Whether at most two letters stand between the same beginning and the same end.
+/// Whether the words differ in at most two letters between a common start and a common end.
 fn within_two(one: &str, other: &str) -> bool {
     let same = |a: &mut dyn Iterator<Item = char>, b: &mut dyn Iterator<Item = char>| {
         a.zip(b).take_while(|(a, b)| a == b).count()

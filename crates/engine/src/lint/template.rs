@@ -50,7 +50,7 @@ fn begins_an_action(line: &str) -> bool {
     ["{{", "{%", "%{"].iter().any(|mark| value.starts_with(mark))
 }
 
-/// What to do about the template in `file`.
+/// A sentence that says how to render the template in `file`.
 pub fn told(file: &str, text: &str) -> String {
     let file = file.strip_prefix("./").unwrap_or(file);
     let is_of_helm = text.contains("{{") && !text.contains("{%");

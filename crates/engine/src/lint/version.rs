@@ -1,4 +1,4 @@
-//! The version of Kubernetes that machines of a node class have, and what that version takes from them.
+//! The Kubernetes version of the machines of a node class, and what that version removes.
 
 use super::{Level, Mistake};
 use crate::api::Blame;
@@ -8,7 +8,7 @@ use crate::upstream::image_releases;
 use readers::source_text;
 use readers::userdata::image_name;
 
-/// What is wrong with a class on Kubernetes 1.`cluster`, the version of the control plane where that is known.
+/// Mistakes of a class on Kubernetes 1.`cluster`, the version of the control plane if it is known.
 pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     let class = &facts.class;
     let blame = |field: &str| Blame::class(class).field(field);

@@ -4,7 +4,7 @@ use super::flaw::Flaw;
 use crate::objects::{BlockDevice, NodeClass};
 use crate::rules::shared::volume_refusal::volume_refusal;
 
-/// What is wrong with the volumes of an EC2NodeClass.
+/// Mistakes in the volumes of an EC2NodeClass.
 pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
     let volumes = class.spec.block_device_mappings.iter().enumerate();
     let in_bytes = volumes.clone().filter_map(|(at, volume)| {
