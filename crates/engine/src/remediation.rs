@@ -1,9 +1,9 @@
-//! Removes a cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
-//! `publish` carries it out.
+//! Removes a cloud-provider taint, if you opted in. This module decides without IO and without a clock. `publish`
+//! carries it out.
 //!
-//! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis, so a restart forgets
-//! nothing: not how long a verdict has stood, not what of the budget is spent, not which taint came back. That a taint
-//! was removed stands on its Node too, for a NodeDiagnosis may be deleted (`stamp`).
+//! The condition `Remediated` of the NodeDiagnosis records every removal and refusal. So a restart forgets nothing: how
+//! long a verdict has existed, how much of the budget is spent, and which taint came back. The Node also records a
+//! removal (`stamp`), because a NodeDiagnosis may be deleted.
 
 pub mod breaker;
 mod doubts;
@@ -31,26 +31,26 @@ use std::collections::BTreeMap;
 
 /// The type of the condition.
 pub const CONDITION: &str = "Remediated";
-/// Its reason where a removal was decided and its outcome is not told yet. It is written before the patch is sent: a
-/// replica that dies in between leaves behind what the next one must know.
+/// Its reason if a removal was decided and its outcome is not known yet. nodewhy writes it before it sends the patch.
+/// If the replica dies in between, the next one knows.
 pub const REMOVING: &str = "Removing";
-/// Its reason where the taint was removed, the only one with the status True.
+/// Its reason if the taint was removed. Only this reason has the status True.
 pub const REMOVED: &str = "Removed";
-/// Its reason where a removed taint is on the Node again.
+/// Its reason if a removed taint is on the Node again.
 pub const PUT_BACK: &str = "PutBack";
-/// What the API server does not answer, or does not permit, is asked again after so long.
+/// Delay before a request is retried that the API server did not answer or did not permit.
 const AGAIN_AFTER: TimeDelta = TimeDelta::minutes(1);
 
-/// By then the watch has long told what became of a Node.
+/// After this long the watch has certainly shown the result of a removal.
 const FORGET: TimeDelta = TimeDelta::hours(1);
 
 /// Whether taints are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Nothing is removed, and nothing is said of it.
+    /// Nothing is removed or reported.
     #[default]
     Off,
-    /// All is done and said, but the API server is told to store nothing.
+    /// Checks all guards and sends the patch with dryRun=All. The API server stores nothing.
     DryRun,
     On,
 }
@@ -60,18 +60,18 @@ pub enum Mode {
 pub struct Limits {
     /// Whether to remove the taint from Nodes that the cloud controller has initialized.
     pub stale: Mode,
-    /// Whether to remove it from Nodes that the cloud controller has never initialized, where Karpenter has registered
+    /// Whether to remove it from Nodes that the cloud controller has never initialized, if Karpenter has registered
     /// them.
     pub uninitialized: Mode,
-    /// How long a verdict stands before it is acted on, in seconds.
+    /// How long a verdict must exist before nodewhy acts on it, in seconds.
     pub wait: u32,
-    /// The same where the cloud controller has never initialized the Node, in seconds: it may still.
+    /// The same wait for a Node that the cloud controller has never initialized, in seconds. It may still do so.
     pub wait_uninitialized: u32,
     /// The time for which removals are counted, in seconds.
     pub window: u32,
-    /// Removals in that time at most.
+    /// Maximum number of removals in that time.
     pub budget: u16,
-    /// Removals in that time at most, as a percentage of all Nodes; at least one.
+    /// Maximum removals in that time, as a percentage of all Nodes. At least one is allowed.
     pub share: u8,
     /// Nothing is removed while more Nodes than this carry the taint.
     pub many: u16,
@@ -112,7 +112,7 @@ impl Limits {
         TimeDelta::seconds(i64::from(seconds))
     }
 
-    /// What of a diagnosis is to be mended, where it was asked for.
+    /// The opt-in and mode for the cause of a diagnosis. `None` if you did not opt in.
     fn asked(&self, diagnosis: &NodeDiagnosis) -> Option<(OptIn, Mode)> {
         let opt_in = OptIn::of(&diagnosis.status.as_ref()?.cause)?;
         Some((opt_in, self.mode(opt_in))).filter(|(_, mode)| *mode != Mode::Off)
@@ -126,21 +126,21 @@ impl Limits {
         usize::from(self.many)
     }
 
-    /// Removals in a window of a cluster of so many Nodes.
+    /// The budget of removals per window for a cluster of this many Nodes.
     fn budget(&self, nodes: usize) -> usize {
         let share = nodes.saturating_mul(usize::from(self.share)) / 100;
         share.max(1).min(usize::from(self.budget))
     }
 }
 
-/// What the rest of the operator has to do.
+/// Work for the rest of the operator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     Remove(Removal),
     Say(Remark),
 }
 
-/// What was done, or why nothing was.
+/// The result of a removal, or the reason why nothing was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The name of the NodeDiagnosis.
@@ -150,20 +150,20 @@ pub struct Remark {
     pub message: String,
 }
 
-/// How it went, for the metric and the condition's status.
+/// The result, for the metric and the condition's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RemovalOutcome {
-    /// The guards agree, and that is written down; next the taint is removed.
+    /// All guards agree. This result is written before the taint is removed.
     Announced,
     Removed,
     DryRun,
     /// A guard said no.
     Refused,
-    /// The Node changed while its taint was about to be removed. Nothing was done; it is judged again.
+    /// The Node changed before its taint was removed. Nothing was done. nodewhy judges it again.
     Conflict,
     /// The API server said no.
     Rejected,
-    /// Nobody knows whether it was done.
+    /// The API server did not answer, so the result is unknown.
     Unanswered,
     /// A removed taint is on the Node again.
     PutBack,
@@ -194,24 +194,24 @@ impl RemovalOutcome {
     }
 }
 
-/// What the API server answered.
+/// The answer of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchAnswer {
-    /// Done; the Node's new resourceVersion.
+    /// The taint is removed. Contains the new resourceVersion of the Node.
     Done(String),
-    /// The Node is not as it was judged.
+    /// The Node has changed since it was judged.
     Conflict,
     NotPermitted(String),
-    /// By validation, an admission policy or a webhook; or the Node is gone.
+    /// Rejected by validation, an admission policy or a webhook, or the Node is gone.
     Rejected(String),
     Unanswered(String),
-    /// An object that the decision rests on has changed, or could not be read just before. The patch was not sent.
+    /// Not sent, because an object that the decision rests on has changed, or could not be read just before.
     NotCurrent(String),
-    /// Another replica leads: it was not sent.
+    /// Not sent, because another replica leads.
     Void,
 }
 
-/// What becomes of a removal that was ordered.
+/// The state of an ordered removal.
 #[derive(Debug)]
 struct Try {
     at: DateTime<Utc>,
@@ -221,18 +221,18 @@ struct Try {
 #[derive(Debug)]
 enum TryState {
     UnderWay,
-    /// The Node had this resourceVersion when the taint was gone. An older one says nothing about who puts it back.
+    /// The resourceVersion of the Node after the removal. An older version does not show who re-added the taint.
     Removed(String),
-    /// Nothing was done to this resourceVersion, and nothing will be.
+    /// Nothing was done to this resourceVersion, and nodewhy will not try it again.
     Stale(String),
     Again(DateTime<Utc>),
 }
 
-/// What is under way, beside what the diagnoses say.
+/// Removals in progress, in addition to what the diagnoses record.
 #[derive(Debug)]
 pub struct Remediation {
     limits: Limits,
-    /// By name of the diagnosis.
+    /// The tries, by name of the diagnosis.
     tries: BTreeMap<String, Try>,
 }
 
@@ -241,8 +241,8 @@ impl Remediation {
         Self { limits, tries: BTreeMap::new() }
     }
 
-    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say
-    /// either. `is_written` tells whether the cluster has the diagnosis of that name as it is here.
+    /// Looks at every diagnosis and returns the next steps. Only the leading replica calls it, because followers must
+    /// not act. `is_written` says whether the cluster shows the diagnosis of that name as it is here.
     pub fn look<'d>(
         &mut self,
         cluster: &ClusterState,
@@ -271,7 +271,7 @@ impl Remediation {
                 continue;
             }
             let Some((opt_in, mode)) = self.limits.asked(diagnosis).filter(|_| is_open(diagnosis)) else { continue };
-            // Somebody else was faster, and the verdict is about to end: there is no taint that stays.
+            // The taint is gone already, and the verdict is about to end.
             if !is_due || node.taint(UNINITIALIZED_TAINT).is_none() {
                 continue;
             }
@@ -291,7 +291,7 @@ impl Remediation {
             let scene = Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally, doubts };
             match guard::admit(&scene) {
                 Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
-                // Said once is enough.
+                // It is already reported.
                 Ok(()) if dry_run && said == Some(DRY_RUN) => {}
                 Ok(()) if !dry_run && said != Some(REMOVING) => {
                     tally.removals += 1;
@@ -310,8 +310,8 @@ impl Remediation {
         steps
     }
 
-    /// How many Nodes keep the taint although its removal is asked for, by the reason that was said last. One that came
-    /// back counts for as long as it stops everything, whether Karpenter calls the Node usable or not.
+    /// The number of Nodes that keep the taint although you opted in to its removal, by the last reason. A taint that
+    /// came back counts for as long as it stops all removals, even if Karpenter considers the Node usable.
     pub fn kept<'d>(
         &self,
         diagnoses: impl Iterator<Item = &'d NodeDiagnosis>,
@@ -331,7 +331,7 @@ impl Remediation {
         kept
     }
 
-    /// Takes in how a removal went.
+    /// Records the answer to a removal.
     pub fn done(&mut self, removal: &Removal, answer: PatchAnswer, now: DateTime<Utc>) -> Option<Remark> {
         let Removal { node, taint, before, after, .. } = removal;
         let change = format!("{taint} from Node {node}; its taints before: {before}; after: {after}");
@@ -399,10 +399,10 @@ impl Remediation {
         }
     }
 
-    /// Whether a removed taint is on the Node again, and who wrote the list since.
+    /// Reports a removed taint that is on the Node again, and who wrote the taint list since.
     fn came_back(&self, name: &str, node: &Node) -> Option<Step> {
         let taint = node.taint(UNINITIALIZED_TAINT)?;
-        // What the watch shows may be the Node before the removal; the stamp came with it.
+        // The watch may still show the Node before the removal. The removal itself writes the stamp.
         if !stamp::is_stamped(node)
             && let Some(Try { state: TryState::Removed(version), .. }) = self.tries.get(name)
             && !is_newer(node.metadata.resource_version.as_deref()?, version)
@@ -418,7 +418,7 @@ impl Remediation {
     }
 }
 
-/// The condition's reason in a dry run.
+/// The reason of the condition in a dry run.
 const DRY_RUN: &str = "DryRun";
 
 fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
@@ -434,8 +434,8 @@ fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
     }
 }
 
-/// It names the version that was judged. Were it the same after a conflict as before, the API server would have nothing
-/// to store and its watch nothing to show, and what waits for that would wait for ever.
+/// The message names the judged version. Otherwise it would be the same after a conflict. The API server would then
+/// store nothing, its watch would show nothing, and the removal would wait forever.
 fn announced(name: &str, node: &Node) -> Remark {
     let version = node.metadata.resource_version.as_deref().unwrap_or_default();
     Remark {
@@ -449,7 +449,7 @@ fn announced(name: &str, node: &Node) -> Remark {
     }
 }
 
-/// Who announced it is gone, or never heard the answer.
+/// Reports a removal that another replica announced. That replica is gone or never received the answer.
 fn gone(name: &str, node: &Node) -> Remark {
     Remark {
         diagnosis: name.to_owned(),
@@ -462,7 +462,7 @@ fn gone(name: &str, node: &Node) -> Remark {
     }
 }
 
-/// The Node of a diagnosis, where it is still the same.
+/// The Node of a diagnosis, if it is still the same Node.
 fn node_of<'w>(cluster: &'w ClusterState, diagnosis: &NodeDiagnosis) -> Option<&'w Node> {
     let named = diagnosis.spec.node.as_ref()?;
     cluster.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)
@@ -472,12 +472,12 @@ fn is_open(diagnosis: &NodeDiagnosis) -> bool {
     diagnosis.status.as_ref().is_some_and(|status| status.outcome.is_none())
 }
 
-/// What was said last about remediation in a diagnosis.
+/// The last condition about remediation in a diagnosis.
 pub fn remediated(diagnosis: &NodeDiagnosis) -> Option<&Condition> {
     diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == CONDITION)
 }
 
-/// Whether the budget or the breaker may still count on what a diagnosis says.
+/// Whether the budget or the breaker may still depend on this diagnosis.
 pub fn needs(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
     let acted = |c: &&Condition| c.status != "False" || [REMOVING, PUT_BACK].contains(&&*c.reason);
     remediated(diagnosis).filter(acted).is_some_and(|c| now - c.last_transition_time < breaker::HOLD)

@@ -1,4 +1,4 @@
-//! What stops every removal at once: a taint that came back, and many Nodes that carry it.
+//! Conditions that stop all removals: a taint that came back, or too many Nodes with the taint.
 
 use super::{Limits, PUT_BACK, REMOVING, remediated, stamp};
 use crate::api::{Condition, NodeDiagnosis};
@@ -8,21 +8,21 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// How long a taint that came back stops everything.
+/// How long a taint that came back stops all removals.
 pub const HOLD: TimeDelta = TimeDelta::hours(24);
-/// A working cloud controller needs seconds. Younger Nodes carry the taint by right, however many a scale-up brings.
+/// A working cloud controller needs seconds. Younger Nodes rightly carry the taint, even in a large scale-up.
 pub const YOUNG: TimeDelta = TimeDelta::minutes(2);
 
 fn ended_at(diagnosis: &NodeDiagnosis) -> Option<DateTime<Utc>> {
     diagnosis.status.as_ref()?.ended_at
 }
 
-/// Whether it says that a taint came back, and stops everything for it.
+/// Whether it records a taint that came back recently enough to stop all removals.
 pub(super) fn holds(said: &Condition, now: DateTime<Utc>) -> bool {
     said.reason == PUT_BACK && now - said.last_transition_time < HOLD
 }
 
-/// The cluster as a whole, and what was done in it.
+/// Counts over the whole cluster and its removals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemovalTally {
     pub nodes: usize,
@@ -31,14 +31,14 @@ pub struct RemovalTally {
     /// Nodes without the taint whose InternalIP is of that family.
     pub ipv4: usize,
     pub ipv6: usize,
-    /// Removals within the window, those announced and those under way included.
+    /// Removals within the window, announced and unfinished ones included.
     pub removals: usize,
-    /// What is said of the last taint that came back.
+    /// The message about the last taint that came back.
     pub put_back: Option<String>,
 }
 
 impl RemovalTally {
-    /// Counts. `under_way` are the diagnoses whose removal is not written down yet.
+    /// Counts. `under_way` are the diagnoses with a removal that is not recorded yet.
     pub fn of<'d, 'u>(
         cluster: &ClusterState,
         diagnoses: impl Iterator<Item = &'d NodeDiagnosis>,
@@ -47,7 +47,7 @@ impl RemovalTally {
         limits: &Limits,
     ) -> Self {
         let mut tally = Self::default();
-        // By the Node's UID, or by the diagnosis where it has no Node: what both tell of is one removal.
+        // Keyed by the UID of the Node, or by the diagnosis if it has no Node. Both records of one removal count once.
         let mut removed = BTreeSet::new();
         let mut came_back = BTreeMap::new();
         for node in cluster.nodes() {
@@ -77,7 +77,7 @@ impl RemovalTally {
             }
             let Some(done) = remediated(diagnosis) else { continue };
             let age = now - done.last_transition_time;
-            // What nobody answered, and what was announced, may have been done.
+            // An unanswered or announced removal may have happened.
             let announced =
                 || done.reason == REMOVING && ended_at(diagnosis).is_none_or(|at| now - at < limits.window());
             if (done.status != "False" && age < limits.window()) || announced() {

@@ -12,19 +12,18 @@ use crate::upstream::karpenter::{DISRUPTED_TAINTS, REBOOTING_TAINT, UNINITIALIZE
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use std::net::IpAddr;
 
-/// The kubelet reports every 5 minutes, with up to half of that added at random: two reports missed are no chance.
+/// The kubelet reports every 5 minutes, with up to half of that added at random. Two missed reports are no coincidence.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `calculateDelay`, `nodeStatusReportFrequency`.
 const HEARTBEAT_WITHIN: TimeDelta = TimeDelta::minutes(10);
 
-/// What a cloud-aware scheduler, the volume binder and kube-proxy read. The cloud controller sets them, and so does
-/// Karpenter.
+/// Labels that the scheduler, the volume binder and kube-proxy read. The cloud controller and Karpenter set them.
 const LABELS: [&str; 3] =
     ["topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type"];
 
 /// k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
 const SHUT_DOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
-/// Keys, or prefixes where they end in `/`, of those who empty a Node before they remove it, beside Karpenter.
+/// Taint keys of other tools that drain a Node before they remove it. A key that ends in `/` is a prefix.
 const REMOVED_TAINTS: [&str; 2] = [
     // cluster-autoscaler utils/taints/taints.go.
     "ToBeDeletedByClusterAutoscaler",
@@ -32,7 +31,7 @@ const REMOVED_TAINTS: [&str; 2] = [
     "aws-node-termination-handler/",
 ];
 
-/// What the guards look at.
+/// The input of the guards.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
     pub now: DateTime<Utc>,
@@ -41,7 +40,7 @@ pub struct Scene<'a> {
     pub diagnosis: &'a NodeDiagnosis,
     pub node: &'a Node,
     pub claim: Option<&'a NodeClaim>,
-    /// The NodePool that the Node names, where it exists.
+    /// The NodePool that the Node names, if it exists.
     pub pool: Option<&'a NodePool>,
     pub tally: &'a RemovalTally,
     pub doubts: &'a Doubts,
@@ -52,9 +51,9 @@ pub struct Scene<'a> {
 pub struct Guard {
     /// The reason of its refusal: in the condition, the Event, the metric and the log.
     pub reason: &'static str,
-    /// What it demands.
+    /// Its requirement.
     pub demands: &'static str,
-    /// The opt-in that it belongs to; `None` where it is for both.
+    /// The opt-in that it applies to. `None` means both.
     pub only: Option<OptIn>,
     /// What it reads. While one of these lists is not current, nothing is removed.
     pub reads: &'static [Watched],
@@ -79,8 +78,8 @@ const CLAIM: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Input(Input::
 const POOL: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Input(Input::NodePools)];
 const SAID: &[Watched] = &[Watched::Input(Input::Nodes), Watched::Diagnoses];
 
-/// Every guard, in the order in which they are asked: first whether what the others read can be trusted, then who may
-/// say no to everything, then the verdict, then the Node, then what was done elsewhere.
+/// All guards in the order of evaluation: first whether the lists that the others read are current, then what can veto
+/// everything, then the verdict, then the Node, then removals elsewhere.
 pub const ALL: &[Guard] = &[
     both(
         NOT_CURRENT,
@@ -165,7 +164,7 @@ const fn uninitialized(reason: &'static str, demands: &'static str, reads: &'sta
     Guard { reason, demands, only: Some(OptIn::Uninitialized), reads, check }
 }
 
-/// Asks all guards that are for this opt-in; the first that refuses is the answer.
+/// Evaluates all guards for this opt-in. Returns the first refusal.
 pub fn admit(scene: &Scene) -> Result<(), Refusal> {
     let mut asked = ALL.iter().filter(|guard| guard.only.is_none_or(|only| only == scene.opt_in));
     asked.try_for_each(|guard| (guard.check)(scene).map_err(|because| Refusal { reason: guard.reason, because }))
@@ -217,8 +216,8 @@ fn proven(scene: &Scene) -> Result<(), String> {
     }
 }
 
-/// The label alone would not do: a NodePool's template can bring it. Nor would an Event: anybody may send one, and it
-/// may be about an earlier Node of the same name.
+/// The label alone is no proof, because a NodePool's template can set it. An Event is no proof either. Anyone can
+/// create one, and it may be about an earlier Node of the same name.
 fn fingerprinted(scene: &Scene) -> Result<(), String> {
     if cloud_controller::has_labelled(scene.node) {
         return Ok(());
@@ -226,7 +225,7 @@ fn fingerprinted(scene: &Scene) -> Result<(), String> {
     Err("managedFields show no label that the cloud controller wrote in the update that removes the taint".to_owned())
 }
 
-/// The verdict says so too; but this is the Node as it is now, and the verdict need not be.
+/// The verdict says so too, but the Node may have changed since.
 fn not_fingerprinted(scene: &Scene) -> Result<(), String> {
     let labelled = cloud_controller::is_labelled(scene.node).then_some("a label");
     let left = labelled.or_else(|| cloud_controller::has_addressed(scene.node).then_some("an address"));
@@ -234,8 +233,7 @@ fn not_fingerprinted(scene: &Scene) -> Result<(), String> {
 }
 
 /// The cloud controller asks EC2 whether the instance exists, and may have done so for an earlier Node. Karpenter
-/// launched it, and has put the label
-/// on the Node that it found by the same providerID; a Node that was made anew since is without the label.
+/// launched the instance and labeled the Node with the same providerID. A Node that was recreated since has no label.
 /// Source: karpenter v1.14.1 pkg/controllers/nodeclaim/lifecycle/registration.go.
 fn registered(scene: &Scene) -> Result<(), String> {
     let Some(claim) = scene.claim else { return Err("no NodeClaim has the Node's providerID".to_owned()) };
@@ -374,7 +372,7 @@ fn breaker_closed(scene: &Scene) -> Result<(), String> {
         .map_or(Ok(()), |message| Err(format!("a removed taint came back, so nothing is removed: {message}")))
 }
 
-/// Where many show it at once, the cloud controller is the patient.
+/// If many Nodes carry the taint at once, the cloud controller itself is broken.
 fn few_nodes(scene: &Scene) -> Result<(), String> {
     let tainted = scene.tally.tainted;
     if tainted <= scene.limits.many() {
@@ -384,11 +382,10 @@ fn few_nodes(scene: &Scene) -> Result<(), String> {
     }
 }
 
-/// Counted from when this verdict was first written down, and from the last write of the taint list, whichever is
-/// later.
+/// Counts from the first write of this verdict, or from the last write of the taint list, whichever is later.
 fn lasting(scene: &Scene) -> Result<(), String> {
     let seen = match remediated(scene.diagnosis) {
-        // It had stood for long enough when that was written.
+        // The verdict was old enough when that was written.
         Some(said) if said.reason == REMOVING => None,
         said => Some(said.map_or(scene.now, |c| c.last_transition_time)),
     };
@@ -402,7 +399,7 @@ fn lasting(scene: &Scene) -> Result<(), String> {
 }
 
 fn within_budget(scene: &Scene) -> Result<(), String> {
-    // What is announced is counted already.
+    // An announced removal is already counted.
     let own = remediated(scene.diagnosis).is_some_and(|c| c.reason == REMOVING);
     let (spent, budget) =
         (scene.tally.removals.saturating_sub(usize::from(own)), scene.limits.budget(scene.tally.nodes));

@@ -119,7 +119,7 @@ const FINGERPRINT: &str = "beta.kubernetes.io/instance-type";
 const BOTH: [fn() -> Cluster; 2] = [good, never_initialized];
 
 impl Cluster {
-    /// Minutes that the verdict must have stood.
+    /// Minutes that the verdict must have existed.
     fn wait(&self) -> i64 {
         self.limits.wait(self.opt_in).num_minutes()
     }
@@ -155,7 +155,7 @@ impl Cluster {
         Remediation::new(self.limits).look(&self.cluster(), &diagnoses.iter(), |_| true, &self.doubts, at(0))
     }
 
-    /// What is done once it is announced.
+    /// The steps after the announcement.
     fn outcome(&self) -> Vec<Step> {
         let mut diagnosis = self.diagnosis();
         assert_eq!(reasons(&self.look(&[diagnosis.clone()])), [REMOVING]);
@@ -416,7 +416,7 @@ fn every_guard_is_broken_once_and_stands_in_the_docs() {
     }
 }
 
-/// What somebody writes who is not the cloud controller and may not remove taints. SECURITY.md has the table.
+/// Forged writes of an identity that is not the cloud controller and may not remove taints. SECURITY.md has the table.
 #[test]
 fn whoever_may_not_write_taints_gets_none_removed_by_a_forgery() {
     let unsigned = |c: &mut Cluster, by: &str| {
@@ -431,19 +431,19 @@ fn whoever_may_not_write_taints_gets_none_removed_by_a_forgery() {
         cluster.limits.stale = Mode::On;
         cluster
     };
-    // Who edits NodePools: the label comes by the template, the NodeClaim and the kubelet.
+    // An identity that edits NodePools: the label comes through the template, the NodeClaim and the kubelet.
     let mut by_pool = no_controller();
     unsigned(&mut by_pool, "kubelet");
     by_pool.claim["metadata"]["labels"][FINGERPRINT] = json!("m6i.large");
     assert_eq!(reasons(&by_pool.look(&[by_pool.diagnosis()])), ["NotProven"]);
-    // The same where nobody knows the writer.
+    // The same without a known writer.
     by_pool.node["metadata"]["managedFields"] = json!([]);
     assert_eq!(reasons(&by_pool.look(&[by_pool.diagnosis()])), ["NotProven"]);
-    // Who labels Nodes.
+    // An identity that labels Nodes.
     let mut by_label = no_controller();
     unsigned(&mut by_label, "kubectl-label");
     assert_eq!(reasons(&by_label.look(&[by_label.diagnosis()])), ["NotProven"]);
-    // Who creates Events.
+    // An identity that creates Events.
     let mut by_event = no_controller();
     by_event.events.push(json!({
         "metadata": { "name": "forged", "namespace": "default" }, "reason": "Synced", "message": "Node synced successfully",
@@ -452,7 +452,7 @@ fn whoever_may_not_write_taints_gets_none_removed_by_a_forgery() {
     }));
     assert_eq!(by_event.diagnosis().status.unwrap().cause, CAUSE);
     assert_eq!(reasons(&by_event.look(&[by_event.diagnosis()])), ["NotProven"]);
-    // Who writes NodeDiagnoses: the guards look at the Node.
+    // An identity that writes NodeDiagnoses: the guards look at the Node.
     let by_diagnosis = no_controller();
     let mut forged = by_diagnosis.diagnosis();
     forged.status.as_mut().unwrap().cause = CAUSE.into();
@@ -867,7 +867,7 @@ fn nothing_is_sent_before_its_announcement_is_written() {
     assert_eq!(reasons(&look(true)), ["Remove"]);
 }
 
-/// The replica that announced it is dead, and whether it came to send the patch nobody knows.
+/// The replica that announced it is dead. Nothing shows whether it sent the patch.
 #[test]
 fn what_was_announced_is_counted_and_taken_up_by_the_next_replica() {
     let mut cluster = good();
