@@ -1,6 +1,6 @@
 //! From a cluster to verdicts: which subjects are stuck, and the strongest explanation for each.
 //!
-//! Pure and deterministic: equal worlds at equal times give equal bytes.
+//! Pure and deterministic: the same state at the same time gives the same bytes.
 
 pub mod log_source;
 mod named;
@@ -27,14 +27,15 @@ use crate::upstream::former_words::Words;
 use chrono::{DateTime, Utc};
 use survey::Survey;
 
-/// What one look at a subject gave.
+/// The result of judging one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Judgement {
     /// Nothing is wrong, or the subject does not exist.
     Healthy,
-    /// It waits at a stage, not for long enough yet. Look again then; `None` where only a change can tell.
+    /// It waits at a stage, for no longer than normal. Judge it again at this time. `None` if only a change can show
+    /// more.
     Waiting(Option<DateTime<Utc>>),
-    /// It is stuck, and this is why. Look again then, even if nothing changes.
+    /// It is stuck, with its diagnosis. Judge it again at this time even if nothing changes.
     Sick(Box<NodeDiagnosis>, Option<DateTime<Utc>>),
 }
 
@@ -48,7 +49,7 @@ pub fn judge(cluster: &ClusterState, subject: &Subject, now: DateTime<Utc>, thre
     Case::of(cluster, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
 }
 
-/// The same of a case.
+/// Judges one case.
 pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     let now = case.now;
     let waited = now - case.wait.since;
@@ -68,18 +69,18 @@ pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     }
     let look_again = evaluated.look_again.into_iter().chain(in_line).filter(|at| *at > now).min();
     if evaluated.findings.is_empty() && look_again.is_some() {
-        // A rule is about to know: better that than Unknown.
+        // A rule is about to find something, which is better than Unknown.
         return Judgement::Waiting(look_again);
     }
     Judgement::Sick(Box::new(verdict(case, evaluated)), look_again)
 }
 
-/// What all rules that know the stage find, the strongest first.
+/// The findings of all rules for this stage, the strongest first.
 pub fn findings(case: &Case) -> Vec<(&'static Rule, Finding)> {
     evaluate(case).findings
 }
 
-/// The answers of all rules that know the stage.
+/// The answers of all rules for this stage.
 struct Evaluated {
     /// Strongest first: by confidence, then in the order of the rules.
     findings: Vec<(&'static Rule, Finding)>,
@@ -104,27 +105,27 @@ fn evaluate(case: &Case) -> Evaluated {
     evaluated
 }
 
-/// The inputs that a rule for this stage would have read. Only an open verdict names them, so they are not looked for
-/// rule by rule.
+/// The missing inputs that a rule for this stage would have read. Only an open verdict lists them, so rules do not look
+/// for them one by one.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
     static QUESTION: Memo<Option<Text>> = Memo::new("what an input would tell");
-    // Nobody misses an add-on that is not there, and what is asked about one machine only, its rule asks for in its own
-    // words.
+    // An absent add-on is not missing. For an input that is read for one machine only, its rule asks in its own words.
     let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews && case.goes_by(**input);
     let wanted =
         rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| of_stage.reads(case.cluster)).filter(is_usual);
     wanted.filter_map(|input| {
         let question = case.cluster.once(&QUESTION, input.name(), || {
             let why = case.cluster.missing(*input)?;
-            Some(format!("What do the {} say? They could not be read: {why}.", input.name()).into())
+            Some(format!("Do the {} explain it? They could not be read: {why}.", input.name()).into())
         });
         Some(Unknown { source: Witness::Cluster, question: (*question).clone()?, command: input.command().into() })
     })
 }
 
-/// An older machine of the same class is stuck at the same stage, and none has passed it since: this one follows it.
+/// An older machine of the same class is stuck at the same stage, and none has passed it since. So this one is stuck
+/// too.
 ///
-/// Machines that were in service fail one by one; there one says nothing about the next.
+/// Machines that were in service fail one by one. There, one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
     let Some(overdue) = case.now.checked_sub_signed(stage::least_patience(case.stage(), thresholds)) else {
         return false;
@@ -148,10 +149,10 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         None => (None, rules::unknown::finding(case)),
     };
     let cause = rule.map_or(rules::unknown::CAUSE, |r| r.cause);
-    // What is proven needs no weaker explanation beside it.
+    // A proven cause needs no weaker explanation beside it.
     let alternatives: Vec<Alternative> = findings
         .filter(|(_, other)| finding.confidence != Confidence::Certain || other.confidence == Confidence::Certain)
-        // A chain that ends at the same object is the same explanation, told from another symptom.
+        // A chain that ends at the same object is the same explanation, from another symptom.
         .filter(|(_, other)| other.chain.is_empty() || finding.chain.is_empty() || other.blame != finding.blame)
         .map(|(rule, f)| Alternative { cause: rule.cause.into(), confidence: f.confidence, summary: f.summary })
         .collect();
@@ -175,7 +176,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         }
     }
     let mut evidence = finding.evidence;
-    // Why it counts as stuck, unless the rule says the same in better words.
+    // The reason why it counts as stuck, unless the rule says it already.
     let told = |e: &Evidence| (&e.object, &e.field) == (&case.wait.evidence.object, &case.wait.evidence.field);
     if !evidence.iter().any(told) {
         evidence.insert(0, case.wait.evidence.clone());

@@ -1,5 +1,5 @@
-//! What the kubelet of a machine is really given: the image's defaults, the user's text and Karpenter's part, merged as
-//! each layer merges them, every value with where it comes from and what becomes of it.
+//! The configuration that the kubelet of a machine really gets: the defaults of the image, the user's text and
+//! Karpenter's part, merged as each layer merges them. Each value has its origin and its outcome.
 
 mod image;
 mod karpenter;
@@ -11,13 +11,13 @@ use readers::source_text::Span;
 use readers::userdata::{self, Consequence, Defect, DefectKind, Family, UserData};
 use std::collections::HashMap;
 
-/// What decides how a machine is started.
+/// The inputs that decide how a machine starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine<'a> {
     pub class: &'a NodeClass,
     pub family: Family,
     pub pool: Option<&'a NodePool>,
-    /// The AWS provider's version; the newest that is known where it is not.
+    /// The version of the AWS provider. `None` means the newest known version.
     pub karpenter: Option<Version>,
     /// The minor version of Kubernetes 1.
     pub kubernetes: Option<u32>,
@@ -34,14 +34,14 @@ pub struct ClusterIdentity<'a> {
     pub authority: Option<&'a str>,
 }
 
-/// Where in the machine's configuration a value stands.
+/// The part of the configuration that a value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Which cluster the kubelet joins.
     Cluster,
-    /// A field of the kubelet's configuration; map entries are fields of their own.
+    /// A field of the kubelet's configuration. Each map entry is a field of its own.
     Config,
-    /// A flag on the kubelet's command line; each taint and label is a value of its own.
+    /// A flag on the kubelet's command line. Each taint and label is a value of its own.
     Flag,
     /// A setting of Bottlerocket.
     Setting,
@@ -49,7 +49,7 @@ pub enum Kind {
     NodeConfig,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     UserData(Span),
@@ -61,7 +61,7 @@ pub enum Origin {
     Image,
 }
 
-/// What becomes of a value.
+/// The outcome of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeOutcome {
     Effective,
@@ -75,34 +75,34 @@ pub struct Value {
     pub kind: Kind,
     /// The flag without dashes, or the field.
     pub name: String,
-    /// The value; where only the machine will know it, what it is made from.
+    /// The value. If only the machine will know it, the expression that it is made from.
     pub value: String,
     /// Whether `value` is the value itself.
     pub literal: bool,
     pub origin: Origin,
     pub outcome: MergeOutcome,
-    /// False where the text could not be followed with certainty.
+    /// False if the text could not be followed with certainty.
     pub exact: bool,
-    /// Values of one flag or field stand and fall together.
+    /// Groups the values of one flag or field. They are overridden together.
     occurrence: u32,
 }
 
-/// What a machine of this node class and NodePool will run.
+/// The merged configuration of a machine of this node class and NodePool.
 #[derive(Debug, Clone)]
 pub struct Effective {
     /// From the weakest layer to the strongest: image, user data and Karpenter in the order of the family.
     pub values: Vec<Value>,
     pub defects: Vec<Defect>,
-    /// From here on user data may change the kubelet in a way that is not followed.
+    /// From here on user data may change the kubelet in ways that nodewhy does not follow.
     pub not_followed: Option<Span>,
-    /// What holds for the family as a whole.
+    /// Notes about the family as a whole.
     pub notes: Vec<&'static str>,
-    /// The least that Karpenter renders from this user data, in bytes.
+    /// The minimum size of the user data that Karpenter renders from this text, in bytes.
     pub rendered: usize,
 }
 
 impl Effective {
-    /// What keeps the machine from being launched or the kubelet from starting, whatever else is right.
+    /// The first defect that prevents the launch or keeps the machine from joining.
     pub fn stop(&self, family: Family) -> Option<&Defect> {
         self.defects.iter().find(|d| matches!(d.consequence(family), Consequence::NoLaunch | Consequence::NoJoin))
     }
@@ -146,7 +146,7 @@ pub fn resolve(machine: &Machine) -> Effective {
     Effective { values, defects, not_followed: data.unread_from, notes: notes(machine, &data), rendered }
 }
 
-/// Where the text gives the kubelet another certificate authority than the cluster's `own`.
+/// A defect if the text gives the kubelet another certificate authority than the cluster's `own`.
 fn other_authority(values: &[Value], own: &str) -> Option<Defect> {
     let literal = |v: &&Value| {
         v.name == "certificateAuthority"
@@ -161,7 +161,7 @@ fn other_authority(values: &[Value], own: &str) -> Option<Defect> {
     Some(Defect { kind: DefectKind::OtherCluster, span, message: message.to_owned() })
 }
 
-/// Where the text's own list of taints replaces the one that Karpenter and the NodePool want.
+/// A defect if the text's own list of taints replaces the list of Karpenter and the NodePool.
 fn dropped_taints(values: &[Value]) -> Option<Defect> {
     let dropped = values
         .iter()
@@ -207,7 +207,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("resolv-conf", "resolvConf"),
 ];
 
-/// What a value competes for: one name for a flag and its field; each label by itself.
+/// The key of a value. A flag and its field share one key. Each label has its own.
 fn key(value: &Value) -> String {
     let name = match value.kind {
         Kind::Flag => {
@@ -226,7 +226,7 @@ fn key(value: &Value) -> String {
     }
 }
 
-/// Marks what a later value of the same name overrides.
+/// Marks the values that a later value of the same key overrides.
 fn settle(values: &mut [Value]) {
     let mut later: HashMap<String, (u32, Origin, Kind)> = HashMap::new();
     for value in values.iter_mut().rev().filter(|value| value.outcome == MergeOutcome::Effective) {
@@ -243,7 +243,7 @@ fn settle(values: &mut [Value]) {
                 value.outcome = MergeOutcome::Overridden { by: origin.clone(), because: because(value, *kind, origin) };
             }
         } else if value.exact {
-            // What is perhaps not run may override nothing.
+            // A value that may not be applied overrides nothing.
             later.insert(key, (value.occurrence, value.origin.clone(), value.kind));
         }
     }

@@ -1,5 +1,5 @@
-//! Whose log may prove what a verdict leaves open: the agents' pods on the Node that it points to, or Karpenter's, which
-//! is also all that may say why pods wait of which there is no verdict.
+//! Chooses the logs that may settle an open verdict: those of agent pods on the Node that it points to, or Karpenter's.
+//! Only Karpenter's log may say why pods wait that have no verdict.
 
 use super::survey::Survey;
 use crate::api::{Confidence, Named, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Stage};
@@ -16,12 +16,12 @@ use chrono::{DateTime, Utc};
 use logs::table::program_of;
 use std::collections::BTreeMap;
 
-/// Whose log.
+/// The source of a log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogSource {
-    /// An agent's, on the Node of the machine.
+    /// An agent on the Node of the machine.
     Agent(AgentLog),
-    /// Karpenter's controller in that namespace, whichever pod it is.
+    /// The Karpenter controller in this namespace, in any pod.
     Karpenter { namespace: String },
 }
 
@@ -30,7 +30,7 @@ pub enum LogSource {
 pub struct AgentLog {
     pub namespace: String,
     pub pod: String,
-    /// What the table of log lines calls the program that it runs, where it knows what it says.
+    /// The name of the program in the table of log lines, if the table knows its lines.
     pub program: Option<&'static str>,
     pub containers: Vec<AgentContainer>,
 }
@@ -38,9 +38,9 @@ pub struct AgentLog {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgentContainer {
     pub name: String,
-    /// It runs now; else its log has ended.
+    /// Whether it runs now. Otherwise its log has ended.
     pub runs: bool,
-    /// What it logged before its last restart counts too: it runs anew, and is not ready.
+    /// Whether to read its log from before the last restart too: it runs again, and is not ready.
     pub has_previous: bool,
 }
 
@@ -52,7 +52,7 @@ impl LogSource {
         }
     }
 
-    /// The same, whatever its containers do meanwhile.
+    /// A name that stays the same when containers restart.
     pub fn name(&self) -> String {
         match self {
             Self::Agent(agent) => format!("{}/pod/{}", agent.namespace, agent.pod),
@@ -61,7 +61,8 @@ impl LogSource {
     }
 }
 
-/// Whether a log may tell more: what only a log has proven, it may take back, and why Karpenter ends its log alone says.
+/// Whether a log may change the verdict. A log may take back what only a log has proven. Only Karpenter's log says why
+/// Karpenter ends.
 pub fn is_open(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.confidence != Confidence::Certain
         || leaves_open_why_karpenter_ends(verdict)
@@ -72,10 +73,11 @@ fn leaves_open_why_karpenter_ends(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.unknowns.iter().any(|unknown| *unknown.question == *WHY_KARPENTER_ENDS)
 }
 
-/// How evidence out of a pod's log calls it: as `kubectl logs --prefix`.
+/// The prefix of evidence from the log of a pod, as in `kubectl logs --prefix`.
 pub const POD_LOG: &str = "pod/";
 
-/// The logs that the verdicts lead to: of each cause so many, and of each cause one before the second of any.
+/// The logs that the verdicts lead to: a limited number for each cause, and one for each cause before a second one for
+/// any.
 pub fn of_survey(
     cluster: &ClusterState,
     survey: &Survey,
@@ -106,8 +108,9 @@ pub fn of_survey(
     sources
 }
 
-/// Karpenter's, where a pod has waited for minutes that a NodePool could have a machine for, and none is on its way: that
-/// it leaves the NodePool out, or gets through no round, its log alone says. Not where a verdict is about it.
+/// Karpenter's log, if a pod has waited for minutes although a NodePool could launch a machine for it and none is on
+/// its way. Only the log says that Karpenter skips the NodePool or completes no round. `None` if a verdict is about the
+/// NodePool.
 pub fn of_waiting_pods<'d>(
     cluster: &ClusterState,
     verdicts: impl Iterator<Item = &'d NodeDiagnosis>,
@@ -135,7 +138,7 @@ fn is_about(told: &NodeDiagnosisSpec, pool: &NodePool) -> bool {
     names(&told.node_pool, pool.name()) || names(&told.node_class, class)
 }
 
-/// The logs that a verdict leads to. None where objects prove it, and where no rule of the stage reads logs.
+/// The logs that a verdict leads to. None if objects prove the verdict, or if no rule of the stage reads logs.
 pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource> {
     let reads_logs = rules::of_stage(case.stage())
         .is_some_and(|of_stage| of_stage.rules.iter().any(|rule| rule.reads.contains(&Input::Logs)));
@@ -147,7 +150,7 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
     }
     let agents: Vec<&Pod> = case.pods().filter(|pod| pod.daemon_set().is_some()).collect();
     let mut pointed_to: Vec<&Pod> = agents.iter().copied().filter(|pod| names(verdict, pod)).collect();
-    // A verdict that names nobody leaves all of them that do not work, and of which it is known what their lines mean.
+    // A verdict without a culprit leads to all agents that do not work and have lines in the table.
     if pointed_to.is_empty() {
         let is_known = |pod: &Pod| pod.daemon_set().is_some_and(|set| program_of(set).is_some());
         pointed_to = agents.into_iter().filter(|pod| !pod.is_ready() && is_known(pod)).collect();
@@ -155,7 +158,7 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
     pointed_to.into_iter().filter_map(agent).map(LogSource::Agent).collect()
 }
 
-/// Karpenter speaks of NodeClaims, node classes and NodePools.
+/// Karpenter's log names NodeClaims, node classes and NodePools.
 fn karpenter(case: &Case) -> Option<LogSource> {
     of_karpenter(case.karpenter()?)
 }
@@ -177,7 +180,7 @@ fn names(verdict: &NodeDiagnosisStatus, pod: &Pod) -> bool {
     })
 }
 
-/// Those of its containers that are not ready; all of them where each is.
+/// The containers of a pod that are not ready, or all of them if each is ready.
 fn agent(pod: &Pod) -> Option<AgentLog> {
     let program = program_of(pod.daemon_set()?);
     let status = &pod.status;
@@ -192,7 +195,8 @@ fn agent(pod: &Pod) -> Option<AgentLog> {
     (!containers.is_empty()).then_some(AgentLog { namespace, pod, program, containers })
 }
 
-/// One that has never run has no log. While one waits to run anew, the kubelet gives the log of its last run.
+/// A container that has never run has no log. While it waits for a restart, the kubelet returns the log of its last
+/// run.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_pods.go `validateContainerLogStatus`.
 fn container(status: &ContainerStatus) -> Option<AgentContainer> {
     let ran_before = status.last_state.terminated.is_some();

@@ -10,11 +10,12 @@ use crate::upstream::former_words::{present_kind, present_resource};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Survey {
-    /// What of it concerns a NodeClaim, Node, NodePool or node class, an instance id or a providerID; `None` where
-    /// nothing is called so. `KIND/NAME` is understood as kubectl does.
+    /// Keeps the part about a NodeClaim, Node, NodePool, node class, instance id or providerID. `None` if nothing has
+    /// this name. `KIND/NAME` works as in kubectl.
     pub fn of_name(mut self, cluster: &ClusterState, name: &str) -> Option<Self> {
         let mut subjects = subjects(cluster, name);
-        // What ended this machine is told of its NodePool, be the NodeClaim still there or not.
+        // The reason why this machine ended is in the diagnosis of its NodePool, whether or not the NodeClaim still
+        // exists.
         let series = series(cluster, name);
         if subjects.is_empty() {
             subjects.extend(series.clone());
@@ -41,7 +42,7 @@ impl Survey {
     }
 }
 
-/// What is called so: a machine first, else whatever launches machines.
+/// The subjects with this name: a machine first, otherwise NodePools and node classes.
 fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     let (kind, named) = match name.split_once('/') {
         Some((kind, named)) if !kind.contains(':') && !named.contains('/') => {
@@ -79,7 +80,7 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     if !launching.is_empty() {
         return launching;
     }
-    // `nodepool-general`, as its NodeDiagnosis is called; or a machine that is known by its log only; or Karpenter.
+    // `nodepool-general`, the name of its NodeDiagnosis, or a machine that is known only by its log, or Karpenter.
     let is_called = |subject: &Subject| {
         let (own, name) = subject.kind_and_name();
         subject.diagnosis_name() == named || kind.as_deref() == Some(&own.to_ascii_lowercase()) && name == named
@@ -87,7 +88,7 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     cluster.classes_and_pools().chain(cluster.instances()).filter(is_called).collect()
 }
 
-/// The NodePool whose instances EC2 ends one after the other, where that of the NodeClaim of this name is among them.
+/// The NodePool whose instances EC2 terminates one after the other, if the NodeClaim of this name is among them.
 fn series(cluster: &ClusterState, name: &str) -> Option<Subject> {
     let claim = name.rsplit('/').next().unwrap_or(name);
     let pool = cluster.pool_of_claim_name(claim)?;
@@ -96,7 +97,7 @@ fn series(cluster: &ClusterState, name: &str) -> Option<Subject> {
     died.iter().any(|event| event.involved_object.name == claim).then(|| Subject::Pool(pool.to_owned()))
 }
 
-/// The names of its machines, as their diagnoses are called.
+/// The names of the diagnoses of its machines.
 fn machines<'c>(cluster: &'c ClusterState, subject: &'c Subject) -> Vec<&'c str> {
     match subject {
         Subject::Claim(name) | Subject::Node(name) | Subject::Instance(name) => vec![name],
@@ -113,12 +114,12 @@ fn is_blamed(diagnosis: &NodeDiagnosis, (kind, name): (&str, &str)) -> bool {
 
 fn is_itself(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
     let of = &diagnosis.spec.subject;
-    // A Node that Karpenter itself made stands among the NodeClaims: `cluster_state/old_machines.rs`.
+    // A Node that Karpenter created itself is listed as a NodeClaim: `cluster_state/old_machines.rs`.
     let is_old = matches!(subject, Subject::Claim(name) if of.kind == "Node" && of.name == *name);
     is_old || (present_kind(&of.kind), of.name.as_str()) == subject.kind_and_name()
 }
 
-/// Whether a diagnosis is of this subject, of one of its machines, or calls it the object to change.
+/// Whether a diagnosis is about this subject or one of its machines, or names it as the object to change.
 fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
     let (kind, name) = subject.kind_and_name();
     let spec = &diagnosis.spec;

@@ -1,4 +1,4 @@
-//! Everything judged at one time, and what was looked at for it.
+//! All verdicts at one time, and what was read for them.
 
 use super::{Judgement, judge_case};
 use crate::api::judged::{AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods, WaitingMachine};
@@ -14,7 +14,7 @@ use crate::upstream::unplaced::is_repeated;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
-/// The diagnoses of a cluster, and what they were judged from.
+/// The diagnoses of a cluster, and what they are based on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Survey {
     /// In the order of [`Case::all`].
@@ -25,7 +25,7 @@ pub struct Survey {
 impl Survey {
     /// Judges everything at one time.
     pub fn of(cluster: &ClusterState, now: DateTime<Utc>, clock: JudgedBy, thresholds: &Thresholds) -> Self {
-        // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no
+        // A diagnosis is large, and a growing list copies them. Unused capacity is never touched, so it takes no
         // memory.
         let mut diagnoses = Vec::with_capacity(cluster.claims().size_hint().0);
         let mut waiting = Vec::new();
@@ -33,8 +33,8 @@ impl Survey {
             let of_stage = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| of_stage.reads(cluster));
             of_stage.copied().filter(|input| case.goes_by(*input)).collect::<Vec<_>>()
         };
-        // Of open verdicts: what is proven lacks nothing. Without Nodes and NodeClaims nothing is judged: that they are
-        // missing is always worth a word.
+        // Inputs that open verdicts lack. Proven verdicts lack nothing. Without Nodes and NodeClaims nothing is judged,
+        // so their absence is always reported.
         let (mut open, mut wanted) = (BTreeSet::new(), BTreeSet::from([Input::NodeClaims, Input::Nodes]));
         for case in Case::all(cluster, now, thresholds) {
             match judge_case(&case, thresholds) {
@@ -47,7 +47,7 @@ impl Survey {
                     }
                     diagnoses.push(*diagnosis);
                 }
-                // Without a time it waits for nothing but a change: a machine that drains.
+                // Without a time, it waits only for a change, such as a machine that drains.
                 Judgement::Waiting(Some(until)) => {
                     let (name, stage, since) = (case.diagnosis_name(), case.stage(), case.wait.since);
                     waiting.push(WaitingMachine { name, stage, since, until });
@@ -79,7 +79,7 @@ impl Survey {
         Self { diagnoses, judged }
     }
 
-    /// The same where nobody knows which of two times the dump was made at: what differs at the other one is told.
+    /// Compares with the other possible time of a dump, if the time is uncertain. Records what differs at that time.
     #[must_use]
     pub fn or_at(
         mut self,

@@ -1,6 +1,6 @@
-//! What happened to one machine, in order, as its objects, their Events and its logs tell it.
+//! The history of one machine, in order, from its objects, their Events and its logs.
 //!
-//! A verdict says why; who writes down an incident also needs when.
+//! A verdict says why. An incident report also needs when.
 
 use crate::api::{NodeDiagnosis, Outcome};
 use crate::cluster_state::ClusterState;
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use logs::journey::Journey;
 use readers::source_text;
 
-/// Something that happened to a machine.
+/// One event in the history of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
     pub at: DateTime<Utc>,
@@ -18,29 +18,29 @@ pub struct Moment {
     pub says: String,
 }
 
-/// What a moment was to the machine.
+/// The kind of a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Turn {
-    /// The NodeClaim or Node was made.
+    /// The NodeClaim or Node was created.
     Created,
-    /// It passed a step of its way.
+    /// It passed a step on its way to Ready.
     Passed,
-    /// A condition turned.
+    /// A condition changed.
     Condition,
     /// An Event of type Normal.
     Event,
     /// An Event of type Warning.
     Warning,
-    /// Its deletion was asked for, or it ended.
+    /// Its deletion was requested, or it ended.
     Deleted,
-    /// Karpenter deletes it then.
+    /// The time when Karpenter will delete it.
     Deadline,
 }
 
-/// Events that are told of one machine: the newest, since one that fails all the time says the same all the time.
+/// Maximum Events of one machine. The newest are shown, because a machine that keeps failing repeats the same Event.
 const EVENTS: usize = 20;
 
-/// What is known of the machine of a diagnosis, the earliest first; it may be gone.
+/// The history of the machine of a diagnosis, the earliest moment first. The machine may be gone.
 pub fn of(cluster: &ClusterState, diagnosis: &NodeDiagnosis) -> Vec<Moment> {
     let spec = &diagnosis.spec;
     let claim = spec.node_claim.as_ref().and_then(|named| cluster.claim(&named.name));
@@ -83,7 +83,7 @@ fn of_claim(claim: &NodeClaim, moments: &mut Vec<Moment>) {
     let created = claim.metadata.creation_timestamp;
     moments.extend(created.map(|at| moment(at, Turn::Created, "NodeClaim created")));
     for condition in &claim.status.conditions {
-        // Karpenter writes every condition as Unknown at the start: nothing has turned then.
+        // Karpenter first writes every condition as Unknown, which is not a change.
         let Some(at) = condition.last_transition_time.filter(|at| condition.is_true() || Some(*at) > created) else {
             continue;
         };
