@@ -145,7 +145,7 @@ impl Diagnose {
         self.now.map_or_else(|| (Utc::now(), JudgedBy::Present), |now| (now, JudgedBy::Given))
     }
 
-    /// What of the survey is about the name that was asked for.
+    /// The part of the survey about the requested name.
     pub(super) fn about(&self, state: &ClusterState, survey: Survey) -> Result<Survey, String> {
         let Some(name) = self.names.first() else { return Ok(survey) };
         let unknown = || {
@@ -156,8 +156,7 @@ impl Diagnose {
         survey.of_name(state, name).ok_or_else(unknown)
     }
 
-    /// Takes in what the pods log that open verdicts point to, of the name that was asked for; tells whether there was
-    /// anything.
+    /// Reads the logs of pods that open verdicts about the requested name point to. Returns whether there were any.
     pub(super) async fn take_in_logs(
         &self,
         client: &Client,
@@ -221,7 +220,7 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     conclude(args, &state, about, &unread)
 }
 
-/// What the operator wrote of a machine that is gone.
+/// The diagnosis that the operator wrote about a machine that is gone.
 fn told_of_one_that_is_gone(args: &Diagnose, name: &str, now: DateTime<Utc>) -> Option<String> {
     let written = block_on(super::history::of_cluster(&args.cluster)).ok()?.ok()?;
     let told = history::of(written, Some(name));
@@ -320,7 +319,7 @@ fn say_karpenter(state: &ClusterState) {
     complain(&karpenter(state));
 }
 
-/// What an upgrade left is told of, not judged.
+/// Reports objects that an upgrade left behind. They are not judged.
 fn say_former(state: &ClusterState) {
     let left = state.left_behind();
     if left > 0 {

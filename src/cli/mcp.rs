@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tools::Tools;
 
-/// What is decided where the server is started, and by no agent.
+/// Settings of the person who starts the server. An agent cannot change them.
 #[derive(Debug, Clone, clap::Args)]
 pub struct McpFlags {
     /// Kubeconfig file for the clusters that the tools may read [default: $KUBECONFIG, ~/.kube/config]

@@ -25,11 +25,11 @@ enum Format {
 #[derive(Debug, Serialize)]
 struct Build {
     version: &'static str,
-    /// Only a build that is told knows it.
+    /// The commit, if the build set NODEWHY_COMMIT.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<&'static str>,
     target: String,
-    /// Of the NodeDiagnosis that `run` writes.
+    /// The API version of the NodeDiagnosis that `run` writes.
     api: String,
 }
 

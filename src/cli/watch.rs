@@ -111,13 +111,14 @@ async fn look(
     Ok((about, state))
 }
 
-/// Says what the look before did not say.
+/// Prints the remarks that are new since the last look.
 fn tell_new(said: &mut Vec<String>, remarks: Vec<String>) {
     remarks.iter().filter(|remark| !said.contains(remark)).for_each(|remark| complain(remark));
     *said = remarks;
 }
 
-/// What is no longer as it was, a sentence each. Counts, and machines that wait as machines do, change all the time.
+/// The differences, one sentence each. Counts and machines that wait no longer than normal are ignored, because they
+/// change all the time.
 fn changes(before: &Survey, after: &Survey) -> Vec<String> {
     let by_name = |survey: &Survey| -> BTreeMap<String, NodeDiagnosis> {
         survey.diagnoses.iter().filter_map(|d| Some((d.metadata.name.clone()?, d.clone()))).collect()
