@@ -59,7 +59,7 @@ fn disclosed(object: &Object, annotations: &BTreeSet<&str>) -> serde_json::Resul
     Ok(value)
 }
 
-/// What is absent is left out.
+/// Removes fields that are null.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

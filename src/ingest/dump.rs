@@ -49,7 +49,7 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// What reading a dump gave beside the state.
+/// Facts about a dump besides the state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Objects that rules read.
@@ -61,11 +61,11 @@ pub struct Summary {
     pub skipped: Vec<Complaint>,
     /// Files that were found, readable or not.
     files: usize,
-    /// Where a file may have been cut off: it can be read to its end, and does not end as kubectl's output does.
+    /// Files that may have been cut off: they are valid to their end, but do not end like the output of kubectl.
     pub suspicions: Vec<Complaint>,
-    /// When `nodewhy collect` made it, the latest where there are several.
+    /// When `nodewhy collect` created it. If there are several, the latest time.
     pub collected: Option<DateTime<Utc>>,
-    /// When the newest of its files was written; the present for standard input.
+    /// When the newest of its files was written. The present for standard input.
     pub written: Option<DateTime<Utc>>,
 }
 
@@ -179,7 +179,7 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
     }
 }
 
-/// What a file is that begins like this and is no text.
+/// The complaint about a file that is not text, from its first bytes.
 fn no_text(head: &[u8]) -> Option<&'static str> {
     if head.starts_with(&[0x1f, 0x8b]) {
         Some("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -")
@@ -194,7 +194,7 @@ fn no_text(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Of a file that is something else nobody reads a complaint of each line.
+/// Maximum complaints about one file. More would not help if the file is something else.
 const MOST_COMPLAINTS: usize = 100;
 
 struct Reader<'r> {
@@ -202,22 +202,22 @@ struct Reader<'r> {
     document: usize,
     item: usize,
     complaints: usize,
-    /// Kind and name of the last object, where it came from an API server and its status did not come with it.
+    /// Kind and name of the last object, if it came from an API server without its status.
     without_status: Option<String>,
     sink: &'r mut dyn Sink,
     summary: &'r mut Summary,
 }
 
-/// What a piece of text gave. Nothing but the text was looked at, so that pieces can be read side by side.
+/// The result of reading one piece of text. It depends only on the text, so pieces can be read in parallel.
 enum Piece {
     Object(Box<Object>, Vec<OddField>),
     /// An object of this kind that cannot be read because of these fields.
     Unreadable(String, Vec<OddField>),
     /// A kind that no rule reads.
     Ignored,
-    /// Valid, and nothing of Kubernetes.
+    /// Valid, but not a Kubernetes object.
     NoObject,
-    /// It cannot be used, and why; so many lines into the piece.
+    /// It cannot be used. Contains the line within the piece, and the reason.
     Bad(usize, String),
     /// It does not say its kind.
     Untyped,
@@ -267,7 +267,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Says so where a file that can be read to its end may have been cut off there.
+    /// Reports a file that is valid to its end but may have been cut off there.
     fn suspect_the_end(&mut self, text: &LongText<'_>) {
         let message = if let Some(object) = self.without_status.take() {
             format!("the file ends with {object}, whose status is missing: it may be cut off here")

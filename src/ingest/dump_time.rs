@@ -1,34 +1,34 @@
-//! When a dump was made, as far as it can be told.
+//! The time of a dump, as far as it is known.
 //!
-//! Kubernetes puts no time on what it prints. `nodewhy collect` does; else the kubelets' reports bound it, and where a
-//! dump has none, the file's own time and the newest time in it are two guesses, and both are judged.
+//! Kubernetes prints no time. `nodewhy collect` does. Otherwise the last reports of kubelets bound the time. Without
+//! them, the time of the file and the newest time in it are two guesses, and nodewhy judges both.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::judged::JudgedBy;
 
-/// What is known of a dump's time.
+/// Times that hint at the time of a dump.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DumpTimes {
-    /// What `nodewhy collect` wrote into it.
+    /// The time that `nodewhy collect` wrote into it.
     pub collected: Option<DateTime<Utc>>,
     /// The newest time that any object carries.
     pub newest: Option<DateTime<Utc>>,
     /// When a kubelet last reported.
     pub heartbeat: Option<DateTime<Utc>>,
-    /// When the newest of its files was written; the present for standard input.
+    /// When the newest of its files was written. The present for standard input.
     pub written: Option<DateTime<Utc>>,
 }
 
-/// A kubelet reports its state at least so often.
+/// Maximum time between two reports of a kubelet.
 /// Source: kubernetes v1.36.3 pkg/kubelet/apis/config/v1beta1/defaults.go `NodeStatusReportFrequency`.
 const REPORTS: TimeDelta = TimeDelta::minutes(5);
-/// A file that was written longer than this after all that is in it is a copy: its own time tells nothing.
+/// A file written longer than this after its newest content is a copy. Its own time means nothing.
 const PLAUSIBLE: TimeDelta = TimeDelta::hours(24);
 
-/// A time, and where it comes from.
+/// A time and its source.
 pub type TimeAndSource = (DateTime<Utc>, JudgedBy);
 
-/// The time to judge at, and the other one that is as plausible. `None` where nothing carries a time.
+/// The time to judge at, and the other equally plausible one. `None` if there is no time at all.
 pub fn of(known: DumpTimes) -> Option<(TimeAndSource, Option<TimeAndSource>)> {
     let DumpTimes { collected, newest, heartbeat, written } = known;
     if let Some(collected) = collected {

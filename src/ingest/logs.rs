@@ -14,13 +14,13 @@ use std::io::{self, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-/// What of untrusted archives is read. A bundle of the EKS log collector has some hundred files, and up to 2 GB.
+/// Limits for untrusted archives. A bundle of the EKS log collector has some hundred files, and up to 2 GB.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     pub entries: usize,
-    /// Bytes of all files together, and of all that is unpacked of them, at any depth, also where it is passed over.
+    /// Bytes of all files and of everything unpacked from them, at any depth, skipped files included.
     pub bytes: u64,
-    /// Archives in archives.
+    /// Depth of archives in archives.
     pub depth: usize,
 }
 
@@ -30,13 +30,13 @@ impl Default for Bounds {
     }
 }
 
-/// What reading logs gave.
+/// The result of reading logs.
 #[derive(Debug, Default)]
 pub struct Logs {
     pub journeys: Vec<Journey>,
-    /// What could not be read, and why; the rest was.
+    /// Files that could not be read, with the reason. The others were read.
     pub complaints: Vec<String>,
-    /// What was left alone on purpose.
+    /// Files that were skipped on purpose.
     pub notes: Vec<String>,
     pub files: usize,
     pub lines: u64,
@@ -80,7 +80,7 @@ struct Loader {
 
 impl Loader {
     fn complain(&mut self, name: &dyn std::fmt::Display, what: &str) {
-        /// Of a folder full of something else nobody reads more.
+        /// Maximum complaints. More would not help if the folder holds something else.
         const MOST: usize = 50;
         if self.logs.complaints.len() < MOST {
             self.logs.complaints.push(format!("{name}: {what}"));

@@ -17,19 +17,19 @@ use logs::{ContainerLog, FileLimits, LogReader};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// What is read at most, and how long it may take.
+/// Limits on size and time.
 #[derive(Debug, Clone, Copy)]
 pub struct PodLogLimits {
     pub pods: usize,
     /// The last lines of a container.
     pub lines: i64,
-    /// The first bytes of these: the kubelet counts lines from the end, and bytes from there.
+    /// The first bytes of these lines. The kubelet counts lines from the end, then bytes from the first of them.
     pub bytes: u32,
     /// Containers at once.
     pub abreast: usize,
-    /// For one container. What came until then counts.
+    /// Time limit for one container. Lines received until then count.
     pub answer: Duration,
-    /// For all of them.
+    /// Time limit for all containers.
     pub all: Duration,
 }
 
@@ -46,11 +46,11 @@ impl Default for PodLogLimits {
     }
 }
 
-/// What was read.
+/// The result of reading the logs of pods.
 #[derive(Debug, Default)]
 pub struct PodLogs {
     pub logs: Vec<MachineLog>,
-    /// What was not, and why; each reason once.
+    /// Logs that could not be read, grouped by reason.
     pub notes: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ struct Part {
     previous: bool,
 }
 
-/// What came before a restart first.
+/// The requests for an agent. Logs from before a restart come first.
 fn parts(agent: AgentLog) -> Vec<Part> {
     let AgentLog { namespace, pod, program, containers } = agent;
     let before_and_now = |container: AgentContainer| {
@@ -121,13 +121,13 @@ fn parts(agent: AgentLog) -> Vec<Part> {
 }
 
 impl Part {
-    /// As kubectl's `--prefix` names it.
+    /// The name that kubectl's `--prefix` prints.
     fn name(&self) -> String {
         let before = if self.previous { ", before its restart" } else { "" };
         format!("{POD_LOG}{}/{}{before}", self.pod, self.container.name)
     }
 
-    /// What came in time, and why it is not all.
+    /// The bytes received in time, and the reason if they are not all.
     async fn read(self, client: &Client, limits: PodLogLimits, until: Instant) -> (Part, Vec<u8>, Option<ReadFailure>) {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
         let params = LogParams {
@@ -142,7 +142,7 @@ impl Part {
         let until = until.min(Instant::now() + limits.answer);
         let answer = async {
             let stream = pods.log_stream(&self.pod, &params).await.map_err(|error| of_pod(&error))?;
-            // Whoever answers may not keep to what was asked for.
+            // The server may ignore the requested limit.
             let read = stream.take(limits.bytes.into()).read_to_end(&mut text).await;
             read.map_err(|error| ReadFailure::Unanswered(error.to_string()))
         };
@@ -155,7 +155,7 @@ impl Part {
     }
 }
 
-/// Of its replicas only the one that leads does anything; which that is, its log tells.
+/// All replicas of Karpenter. Only the leader does work, and only the logs show which replica leads.
 async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<Vec<AgentLog>, ReadFailure> {
     /// Source: karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml.
     const CONTAINER: &str = "controller";
@@ -170,7 +170,7 @@ async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<V
         let ended = |state: Option<&ContainerState>| state.is_some_and(|state| state.terminated.is_some());
         let waits = own.and_then(|own| own.state.as_ref()).is_some_and(|state| state.waiting.is_some());
         let runs = !waits && !ended(own.and_then(|own| own.state.as_ref()));
-        // One that has come up says nothing any more of what it ended with before.
+        // A ready container does not explain its earlier exit.
         let has_previous = !waits && own.is_some_and(|own| !own.ready && ended(own.last_state.as_ref()));
         AgentLog {
             namespace: namespace.to_owned(),
@@ -182,7 +182,7 @@ async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<V
     Ok(listed.map_err(|error| failure::of(&error))?.items.into_iter().map(agent).collect())
 }
 
-/// What a failed request for a log means.
+/// The meaning of a failed request for a log.
 fn of_pod(error: &kube::Error) -> ReadFailure {
     match error {
         kube::Error::Api(status) if status.code == 404 => ReadFailure::Unanswered("it is gone".to_owned()),

@@ -1,4 +1,4 @@
-//! Files that somebody names: opened only if reading them ends. A named pipe would be waited for, a device never ends.
+//! Opens files only if reading them ends. A named pipe would block, and a device never ends.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 pub fn open(path: &Path) -> io::Result<File> {
     refuse(path, &std::fs::metadata(path)?)?;
     let file = File::open(path)?;
-    // Somebody may have put something else there since.
+    // Another process may have replaced the file since.
     refuse(path, &file.metadata()?)?;
     Ok(file)
 }
 
-/// The whole text of a file, `-` for standard input; refused where it has more than this many bytes.
+/// The whole text of a file, or of standard input for `-`. It fails if the text has more than `most` bytes.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let from: Box<dyn Read> =
         if path.as_os_str() == "-" { Box::new(io::stdin().lock()) } else { Box::new(open(path)?) };
@@ -25,8 +25,8 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// What is in a folder, in a stable order, without links: one may lead back to the folder, or out of it. The second
-/// number counts the links.
+/// The entries of a folder without links, in a stable order. A link may lead back to the folder, or out of it. The
+/// second value is the number of links.
 pub fn listed(folder: &Path) -> io::Result<(Vec<PathBuf>, usize)> {
     let entries = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
     let mut entries = entries.collect::<io::Result<Vec<_>>>()?;
@@ -37,7 +37,7 @@ pub fn listed(folder: &Path) -> io::Result<(Vec<PathBuf>, usize)> {
     Ok((entries, links))
 }
 
-/// What is said of links that were left alone.
+/// The remark about skipped links.
 pub fn not_followed(links: usize) -> String {
     let what =
         if links == 1 { "1 link in this folder is".to_owned() } else { format!("{links} links in this folder are") };

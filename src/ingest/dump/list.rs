@@ -1,4 +1,4 @@
-//! A list of any length: its items are read block by block and kept no longer than that.
+//! A list of any length. Its items are read block by block and then dropped.
 
 use super::text::{Lines, LongText};
 use super::{ObjectText, Piece, Reader, abreast, type_of_items};
@@ -7,22 +7,22 @@ use chrono::{DateTime, Utc};
 use engine::objects::ApiServerFacts;
 use engine::objects::input::{Input, TypeMeta};
 
-/// What a list says of itself.
+/// The metadata of a list.
 #[derive(Debug, Default)]
 pub(super) struct ListHead {
     pub type_: TypeMeta,
-    /// When `nodewhy collect` made it.
+    /// When `nodewhy collect` created it.
     pub collected: Option<DateTime<Utc>>,
-    /// What `nodewhy collect` has read.
+    /// The inputs that `nodewhy collect` has read.
     pub read: Vec<Input>,
     pub api_server: ApiServerFacts,
 }
 
 impl ListHead {
-    /// The annotations that it takes.
+    /// The annotations that it reads.
     pub(super) const ANNOTATIONS: [&str; 4] = [COLLECTED_AT, READ, SERVER, VERSION];
 
-    /// Takes an annotation.
+    /// Reads an annotation.
     pub(super) fn annotation(&mut self, key: &str, value: &str) {
         match key {
             COLLECTED_AT => self.collected = value.parse().ok(),
@@ -34,31 +34,31 @@ impl ListHead {
     }
 }
 
-/// How lists are written.
+/// A notation of lists.
 pub(super) trait Notation {
-    /// Cuts the items at the beginning of a text apart, and tells how many bytes it went.
+    /// Splits the items at the beginning of a text, and returns how many bytes it read.
     fn items<'t>(text: &'t str, whole: bool, items: &mut Vec<&'t str>) -> (usize, Stop);
 
-    /// Goes over the fields of the object or document that the list stands in, and tells how many bytes it went.
+    /// Reads the fields of the object or document that contains the list, and returns how many bytes it read.
     fn fields(text: &str, whole: bool, head: &mut ListHead) -> (usize, Stop);
 
-    /// Reads an item. One that does not say its kind has that of its list.
+    /// Reads an item. An item without a kind has the kind of its list.
     fn read(item: &str, type_of_items: &TypeMeta) -> Piece;
 }
 
-/// Where a look at the text that is held stops.
+/// The reason why reading the buffered text stops.
 pub(super) enum Stop {
-    /// Where that text breaks off.
+    /// The buffered text ends.
     More,
-    /// At the first item of a list.
+    /// The items of a list begin.
     Items,
-    /// Where what was looked at ends.
+    /// The list, object or document ends.
     End,
-    /// At something that cannot be read: so many lines below, and why.
+    /// A mistake. Contains how many lines below it is, and the reason.
     Broken(usize, String),
 }
 
-/// An item that does not say its kind, of a list that has not said it yet.
+/// An item without a kind, of a list that has not stated its kind yet.
 struct Kept {
     number: usize,
     line: usize,
@@ -66,7 +66,7 @@ struct Kept {
     text: String,
 }
 
-/// What is known of a list of which items were read.
+/// The list while its items are read.
 #[derive(Default)]
 struct List {
     head: ListHead,

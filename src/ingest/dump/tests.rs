@@ -12,7 +12,7 @@ use std::io::{self, Read};
 /// Longer than any text here.
 const WHOLE: usize = 1 << 20;
 
-/// What a dump gave, in words.
+/// The result of reading a dump, in words.
 #[derive(Default)]
 struct Seen(Vec<String>);
 
@@ -260,7 +260,7 @@ fn a_dump_says_of_which_api_server_it_is() {
 }
 
 proptest! {
-    /// What is broken somewhere means the same in all blocks, too.
+    /// A broken text gives the same result for every block size.
     #[test]
     fn broken_texts(at in any::<proptest::sample::Index>(), lost in 0_usize..40, put in "[-{}\\[\\]\",:# \n\u{0}é]{0,3}", block in 1_usize..200, form in 0..4) {
         let (a, b) = (node("a"), node("b"));

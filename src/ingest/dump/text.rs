@@ -1,4 +1,4 @@
-//! A text of any length, of which a block or two are held at a time.
+//! A text of any length. Only a block or two are in memory at a time.
 
 use engine::objects::sink::ObjectText;
 use std::io::{self, Read};
@@ -8,12 +8,12 @@ const MOST: usize = 256 << 20;
 
 pub(super) struct LongText<'r> {
     from: &'r mut dyn Read,
-    /// How much is read at once, in bytes.
+    /// Number of bytes to read at once.
     block: usize,
-    /// Bytes behind the last one that is a character by itself: the others may go on in the next block.
+    /// Bytes after the last complete character. They may continue in the next block.
     unfinished: Vec<u8>,
     held: String,
-    /// How much of what is held was passed.
+    /// How much of the buffer was read.
     passed: usize,
     ended: bool,
     error: Option<io::Error>,
@@ -33,12 +33,12 @@ impl<'r> LongText<'r> {
         text
     }
 
-    /// What is held and was not passed.
+    /// The unread part of the buffer.
     pub(super) fn rest(&self) -> &str {
         &self.held[self.passed..]
     }
 
-    /// Whether nothing comes after what is held.
+    /// Whether the buffer holds the end of the text.
     pub(super) const fn is_whole(&self) -> bool {
         self.ended
     }
@@ -143,24 +143,24 @@ impl<'r> LongText<'r> {
         }
     }
 
-    /// A part of what is held, with its place.
+    /// A part of the buffer, with its place.
     pub(super) fn source<'s>(&'s self, file: &'s str, part: &'s str) -> ObjectText<'s> {
         let mut lines = self.lines();
         let line = lines.of(part);
         ObjectText { file, text: part, line, column: lines.column, items: &[] }
     }
 
-    /// Where the rest begins, in lines from 1.
+    /// The line of the unread part, from 1.
     pub(super) const fn line(&self) -> usize {
         self.line
     }
 
-    /// The same in characters of its line, from 1.
+    /// The column of the unread part in characters, from 1.
     pub(super) const fn column(&self) -> usize {
         self.column
     }
 
-    /// The lines of the rest.
+    /// The lines of the unread part.
     pub(super) fn lines(&self) -> Lines<'_> {
         Lines { text: self.rest(), offset: 0, line: self.line, column: self.column }
     }

@@ -112,7 +112,7 @@ fn first_says_its_kind(text: &str, whole: bool) -> Option<bool> {
     whole.then_some(false)
 }
 
-/// Where the document at the beginning of a text ends; `None` where it may go on.
+/// The end of the first document of a text. `None` if the document may continue after the text.
 fn end_of_document(text: &str, whole: bool) -> Option<usize> {
     lines(text, whole).find(|(_, line)| separates(line)).map(|(at, _)| at).or(whole.then_some(text.len()))
 }
