@@ -63,19 +63,19 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Where the API server is.
+    /// The address of the API server.
     pub fn server(&self) -> &str {
         &self.target.server
     }
 
-    /// What is seen of the API server. An address that EKS did not give is a proxy's, and says nothing of the cluster.
+    /// Facts about the API server. An address that does not come from EKS belongs to a proxy, so it is left out.
     pub fn api_server(&self) -> ApiServerFacts {
         let address = Some(self.server()).filter(|server| eks::cluster_id(server).is_some());
         ApiServerFacts { address: address.map(str::to_owned), version: self.version.clone() }
     }
 
-    /// Whether the cluster answers; the error says why not, and what to do. While it is silent `waits` is told once
-    /// what for.
+    /// Checks that the cluster answers. The error names the reason and the remedy. If the cluster is silent for a
+    /// while, `waits` is called once with its address.
     pub async fn greet(&mut self, waits: impl FnOnce(&str)) -> Result<(), Error> {
         let mut answer = pin!(self.client.apiserver_version());
         let mut in_time = timeout(PATIENCE, &mut answer).await;

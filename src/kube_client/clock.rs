@@ -1,9 +1,9 @@
-//! The time by the API server's clock.
+//! The time of the API server.
 //!
-//! Objects carry its times. Where the clock of nodewhy's own machine goes wrong by minutes, a machine that has just
-//! been launched would look stuck, and a stuck one young. A single answer may be wrong by as much, if it comes from a
-//! proxy or from one API server of three. So nodewhy measures the time itself, and moves it only when most of the last
-//! answers agree that it is wrong.
+//! Objects carry its times. If nodewhy's own clock were wrong by minutes, a machine that was just launched would look
+//! stuck, and a stuck one young. A single answer may be wrong by as much, if it comes from a proxy or from one API
+//! server of three. So nodewhy measures the time itself, and moves it only when most of the last answers agree that it
+//! is wrong.
 
 use super::slept::slept;
 use axum::http::header::DATE;
@@ -14,9 +14,9 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// An answer that took longer says too little about now.
+/// A slower answer says too little about the present.
 const PROMPT: Duration = Duration::from_secs(2);
-/// What whole seconds, a prompt answer and clocks that are kept by NTP differ by.
+/// Normal difference from rounding, the time of the answer, and clocks synchronized by NTP.
 const TOLERATED: TimeDelta = TimeDelta::seconds(5);
 /// This many answers are kept.
 const ANSWERS: usize = 5;
@@ -115,7 +115,7 @@ impl Clock {
             self.said.call_once(|| {
                 tracing::warn!(
                     seconds = self.ahead(),
-                    "the API server's clock is ahead of this machine's by so much; nodewhy uses the API server's"
+                    "the API server's clock is ahead of this machine's; nodewhy uses the API server's clock"
                 );
             });
         }

@@ -6,13 +6,13 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// What was to be reached, and how.
+/// The API server to reach, and how.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub server: String,
-    /// The command of the kubeconfig's exec plugin, where it has one.
+    /// The command of the kubeconfig's exec plugin, if it has one.
     pub plugin: Option<String>,
-    /// How long an answer is waited for.
+    /// Maximum time to wait for an answer.
     pub within: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Target {
         }
     }
 
-    /// What is said of a server that accepts a connection and is silent.
+    /// The complaint about a server that accepts a connection and does not answer.
     pub fn silence(&self) -> String {
         let Self { server, within, .. } = self;
         format!(

@@ -3,10 +3,10 @@
 use engine::triage::change::ReadFailure;
 use readers::source_text;
 
-/// What a failed request means to whoever wanted to read.
+/// The meaning of a failed read request.
 pub fn of(error: &kube::Error) -> ReadFailure {
     match error {
-        // A group that nobody serves is answered in plain text, without a reason: only the code tells.
+        // A group that is not served is answered in plain text, without a reason. Only the code shows it.
         kube::Error::Api(status) if status.code == 404 => ReadFailure::NotInstalled,
         kube::Error::Api(status) if status.code == 403 => ReadFailure::NotPermitted(said(&status.message)),
         kube::Error::Api(status) => ReadFailure::Unanswered(format!("{} {}", status.code, said(&status.message))),
@@ -14,18 +14,18 @@ pub fn of(error: &kube::Error) -> ReadFailure {
     }
 }
 
-/// What the API server says, or an admission webhook through it, as it may be written and logged.
+/// The message of the API server or of an admission webhook, masked so that it may be stored and logged.
 pub fn said(message: &str) -> String {
     source_text::mask(message)
 }
 
-/// What could not be read, each reason once with all that it keeps from being read: without rights that is everything.
+/// Inputs that could not be read, grouped by reason. Without rights that is every input.
 pub fn once_a_reason(failures: &[(impl AsRef<str>, ReadFailure)]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for (what, failure) in failures {
         let what = what.as_ref();
         let reason = match failure {
-            // The words name the kind, which would make each another reason.
+            // The message names the kind, which would make every reason different.
             // Source: k8s.io/apiserver v0.36.3 pkg/endpoints/handlers/responsewriters/errors.go `forbiddenMessage`.
             ReadFailure::NotPermitted(why) => {
                 match why.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')) {
@@ -44,7 +44,7 @@ pub fn once_a_reason(failures: &[(impl AsRef<str>, ReadFailure)]) -> Vec<String>
     reasons.into_iter().map(|(reason, kinds)| format!("cannot read {}: {reason}", kinds.join(", "))).collect()
 }
 
-/// What went wrong, and why in the end: "client error (Connect)" alone helps nobody.
+/// The error with its root cause: "client error (Connect)" alone does not help.
 fn with_root(error: &dyn std::error::Error) -> String {
     let said = error.to_string();
     let root = std::iter::successors(error.source(), |error| error.source()).last().map(ToString::to_string);

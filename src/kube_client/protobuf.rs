@@ -1,5 +1,5 @@
-//! Asks for protobuf where the API server has it, and hands it on as the JSON of what is read of it: kube's client and
-//! the views of objects know one format (docs/adr/0027-nodes-come-as-protobuf.md).
+//! Asks the API server for protobuf, and converts the answer to JSON. kube's client and our types read only JSON
+//! (docs/adr/0027-nodes-come-as-protobuf.md).
 
 pub mod schema;
 #[cfg(test)]
@@ -14,23 +14,23 @@ use http::{HeaderValue, Method, Request, Response};
 use std::error::Error;
 use to_json::{event, object};
 
-/// A server that has no protobuf of something, or a proxy that knows none, answers with JSON.
+/// If a server or a proxy has no protobuf for an object, it answers with JSON.
 const EITHER: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Of one object, or of one list.
+/// Content type of one object or one list.
 const ONE: &str = "application/vnd.kubernetes.protobuf";
-/// Of events, each after its length in four bytes.
+/// Content type of watch events. Four bytes before each event give its length.
 /// Source: k8s.io/apimachinery v0.36.3 pkg/runtime/serializer/protobuf/protobuf.go `LengthDelimitedFramer`.
 const EVENTS: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// Asks for protobuf, where that can be read and the request does not say what it wants.
+/// Asks for protobuf, if nodewhy can read it and the request names no format.
 pub fn ask<B>(request: &mut Request<B>) {
     if request.method() == Method::GET && schema::PATHS.contains(&request.uri().path()) {
         request.headers_mut().entry(ACCEPT).or_insert(EITHER);
     }
 }
 
-/// The answer as JSON, whatever came.
+/// The answer as JSON, in whatever format it came.
 pub fn answer<B>(answer: Response<B>) -> Response<Body>
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -55,7 +55,7 @@ where
     Response::from_parts(head, body)
 }
 
-/// Takes the events that are complete, and gives a line each.
+/// Removes the complete events, and returns one line of JSON for each.
 fn lines(unread: &mut Vec<u8>) -> Vec<u8> {
     let (mut rest, mut lines) = (unread.as_slice(), Vec::new());
     while let Some((length, after)) = rest.split_first_chunk() {

@@ -1,10 +1,10 @@
-//! What is read of Kubernetes' messages: each field's number, and how JSON writes it. Fields that no view reads are left
-//! out, such as the images of a Node, a third of it.
+//! The fields of Kubernetes' messages that nodewhy reads: the number of each, and its form in JSON. All other fields
+//! are skipped, such as the images of a Node, which are a third of it.
 //!
-//! `tests/e2e/upstream` holds each row against the `generated.proto` of its package in k8s.io/api and k8s.io/apimachinery
-//! v0.36.3, `tests/it/foreign` against what the views read.
+//! `tests/e2e/upstream` compares each row with the `generated.proto` of its package in k8s.io/api and
+//! k8s.io/apimachinery v0.36.3. `tests/it/foreign` compares it with the fields that the rules read.
 
-/// Where objects are listed and watched that can be read so.
+/// Paths of lists and watches that nodewhy reads as protobuf.
 pub const PATHS: [&str; 2] = ["/api/v1/nodes", "/api/v1/events"];
 
 /// A message, as far as it is read.
@@ -25,12 +25,12 @@ pub struct MessageField {
     pub shape: Shape,
 }
 
-/// How often a field stands in its message.
+/// How often a field occurs in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Many {
     One,
     List,
-    /// A list that is written even where it is empty: kube's client insists on it.
+    /// A list that is written even if it is empty, because kube's client needs it.
     Items,
     /// A list of keys and values.
     Map,
@@ -44,7 +44,7 @@ pub enum Shape {
     Number,
     /// Bytes that are JSON.
     Json,
-    /// Seconds since 1970 and nanoseconds, written as a text; none is null.
+    /// Seconds since 1970 and nanoseconds, written as text. An absent time is null.
     Time,
     Object(&'static Message),
     /// A message that JSON writes as its one field.
@@ -73,7 +73,7 @@ const CORE: &str = "k8s.io/api/core/v1";
 const META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1";
 const QUANTITIES: &str = "k8s.io/apimachinery/pkg/api/resource";
 
-/// What an answer may hold; all of it is `v1`.
+/// The messages that an answer may contain. All are `v1`.
 pub const ANSWERS: [&Message; 5] = [&NODE_LIST, &NODE, &EVENT_LIST, &EVENT, &STATUS];
 
 const NODE_LIST: Message = Message {

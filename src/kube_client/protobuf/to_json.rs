@@ -32,7 +32,7 @@ pub fn event(bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// What stands alone says its type.
+/// Converts a message with the envelope that states its type.
 /// Source: k8s.io/apimachinery v0.36.3 pkg/runtime/serializer/protobuf/protobuf.go `protoEncodingPrefix`,
 /// pkg/runtime/generated.proto `Unknown`, `TypeMeta`.
 fn whole(bytes: &[u8], out: &mut Vec<u8>) {
@@ -70,12 +70,12 @@ fn all(message: &[u8], number: u64) -> impl Iterator<Item = Result<WireValue<'_>
     })
 }
 
-/// Of values of one field the last counts.
+/// The last value of a field. It wins over earlier ones.
 fn last(message: &[u8], number: u64) -> Result<Option<WireValue<'_>>, Malformed> {
     all(message, number).try_fold(None, |_, value| Ok(Some(value?)))
 }
 
-/// Absent is empty.
+/// The bytes of a value. An absent value is empty.
 fn bytes_of(value: Option<WireValue<'_>>) -> Result<&[u8], Malformed> {
     match value {
         None => Ok(&[]),

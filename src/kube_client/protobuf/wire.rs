@@ -15,7 +15,7 @@ pub enum WireValue<'b> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// What is left of a message.
+/// The unread rest of a message.
 #[derive(Debug)]
 pub struct Fields<'b>(pub &'b [u8]);
 
