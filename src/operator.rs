@@ -52,17 +52,17 @@ use tokio::time::{sleep, timeout};
 
 /// Changes that may wait before the watches do.
 const CHANGES: usize = 1024;
-/// Changes that are taken in before anything is judged.
+/// Maximum changes to apply before subjects are judged.
 const BATCH: usize = 256;
-/// The loop comes by at least so often.
+/// Maximum time between two turns of the loop.
 const TURN: Duration = Duration::from_secs(10);
-/// Tokio's clock is no finer.
+/// The resolution of Tokio's clock.
 const MOMENT: Duration = Duration::from_millis(1);
 /// While the API server's answers disagree about the time, verdicts wait for this long at most.
 const CLOCK_WITHIN: Duration = Duration::from_secs(30);
 /// While the time is in doubt, nodewhy asks for it this often.
 const ASK_THE_TIME: Duration = Duration::from_millis(1_100);
-/// What is still to be written at the end has so long.
+/// Time limit for the remaining writes at shutdown.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// The options of the operator.
@@ -71,20 +71,21 @@ pub struct OperatorOptions {
     pub cluster: ClusterFlags,
     /// Address of /metrics, /livez and /readyz.
     pub listen: SocketAddr,
-    /// Address of the page; `None` where it is not served.
+    /// Address of the page. `None` if it is not served.
     pub page: Option<SocketAddr>,
     pub log_format: LogFormat,
-    /// How to ask AWS; `None` where it is not asked.
+    /// How to ask AWS. `None` if `--aws` is off.
     pub aws: Option<aws::Options>,
     /// The namespaces whose pods' logs may be read.
     pub pod_logs: BTreeSet<String>,
     pub remediation: Limits,
     pub node_condition: NodeConditionMode,
     pub keep: Keep,
-    /// The namespace of the Lease, where more than one replica runs; the client's own where it is not said.
+    /// Whether several replicas share the work. `lease_namespace` is the namespace of the Lease, by default the own
+    /// one.
     pub leader_elect: bool,
     pub lease_namespace: Option<String>,
-    /// What this replica calls itself in the Lease and in Events; different for each.
+    /// The name of this replica in the Lease and in Events. It differs for each replica.
     pub identity: Option<String>,
 }
 
@@ -257,7 +258,7 @@ struct Operator<'r> {
     term: Option<u64>,
     clock: Arc<Clock>,
     outages: Outages,
-    /// What ended before this replica first led is told of.
+    /// Whether the replica has reported what ended before it first led.
     caught_up: bool,
 }
 
@@ -396,7 +397,7 @@ impl Operator<'_> {
         Ok(())
     }
 
-    /// What `diagnose -o html` would print of the same objects now.
+    /// The page that `diagnose -o html` would print for the present objects.
     fn live_page(&self) -> String {
         let survey = Survey::of(self.triage.cluster(), self.now(), JudgedBy::Present, &self.thresholds);
         let failed = |(name, state): (&str, &SourceState)| match state {
@@ -424,7 +425,7 @@ impl Operator<'_> {
         next.unwrap_or(TURN).min(TURN)
     }
 
-    /// What a change means beyond the state: readiness, metrics, log, another node class to watch.
+    /// Applies a change to readiness, metrics, the log and the watched node classes.
     fn note_change(&mut self, change: &Change) {
         match change {
             Change::Source { what, name, state } => {
@@ -514,7 +515,7 @@ impl Operator<'_> {
     }
 }
 
-/// What ended while nobody wrote: the first orders of a replica that leads are about what was known before.
+/// Reports diagnoses that ended while no replica wrote. The first orders of a new leader are about earlier events.
 fn say_ended(orders: &[Order]) {
     let ended = orders.iter().filter_map(|order| match order {
         Order::Write(write) if write.ends.is_some() => write.diagnosis.metadata.name.as_deref(),
@@ -526,7 +527,7 @@ fn say_ended(orders: &[Order]) {
     }
 }
 
-/// What came and went before the first verdict, as far as Events tell.
+/// Reports NodeClaims that came and went before the first verdict, as far as Events show them.
 fn say_never_judged(triage: &Triage) {
     let never: Vec<_> = triage.never_judged().collect();
     if !never.is_empty() {

@@ -19,7 +19,7 @@ const CONSOLES: usize = 3;
 pub(super) struct AskAws {
     options: Options,
     changes: mpsc::Sender<Change>,
-    /// Who asks, once the region is known.
+    /// The client of AWS, once the region is known.
     asker: Option<Asker>,
     next: DateTime<Utc>,
     complained: bool,

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Lists of questions that may wait: the next look makes a newer one.
+/// Number of lists of questions that may wait. The next look makes a newer list.
 const QUEUE: usize = 1;
 
-/// Where AWS is asked. The answers come as [`Change::Applied`].
+/// A queue of questions to AWS. The answers arrive as [`Change::Applied`].
 #[derive(Debug, Clone)]
 pub struct Asker(mpsc::Sender<BTreeSet<Question>>);
 

@@ -1,4 +1,4 @@
-//! Who of several replicas writes: a Lease, held the way client-go's leader election holds it.
+//! The Lease that decides which of several replicas writes, held as in client-go's leader election.
 //!
 //! A replica that cannot renew in time stops by its own clock, well before another may take over by its own. So nothing
 //! here compares the clocks of two machines, and nothing waits for an answer that may never come.
@@ -23,25 +23,25 @@ use tokio::time::{sleep, timeout};
 
 /// The name of the Lease, in the namespace that the operator runs in.
 pub const NAME: &str = "nodewhy";
-/// What the Lease takes beyond `publish::WRITES` where several replicas run: verbs on any, and on the one of that name,
-/// in the operator's own namespace.
+/// Rights that the Lease needs in addition to `publish::WRITES` if several replicas run: verbs on any Lease, and on the
+/// Lease of that name, in the operator's own namespace.
 pub const NEEDS: (&str, &str, &[&str], &[&str]) = ("coordination.k8s.io", "leases", &["create"], &["get", "update"]);
 
-/// As long as the Lease has not changed for so long, its holder may still write. The three times are those of
-/// client-go. Source: kubernetes staging/src/k8s.io/component-base/config/v1alpha1/defaults.go (v1.36).
+/// The holder may still write until the Lease has been unchanged for this long. The three times are those of client-go.
+/// Source: kubernetes staging/src/k8s.io/component-base/config/v1alpha1/defaults.go (v1.36).
 const DURATION: Duration = Duration::from_secs(15);
-/// A holder that has not renewed it for so long no longer writes.
+/// A holder that has not renewed it for this long stops writing.
 const DEADLINE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(2);
-/// One round of asking and writing; kube itself waits for ever.
+/// Time limit of one round of requests. kube itself waits forever.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The right to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leadership {
-    /// Rises whenever the right is gained anew: what was ordered in an earlier term is void.
+    /// Rises each time that this replica becomes the leader. Orders of an earlier term are void.
     pub term: u64,
-    /// Not for longer than this; `None` where nobody else may want it.
+    /// The end of the right. `None` if there is no other replica.
     until: Option<Until>,
 }
 
@@ -55,7 +55,7 @@ struct Until {
 }
 
 impl Leadership {
-    /// How much longer it lasts; `None` where it is over.
+    /// The remaining time of the right. `None` if it has ended.
     pub fn lasts(&self, now: Instant) -> Option<Duration> {
         self.lasts_after(now, slept())
     }
@@ -80,21 +80,21 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Whether this replica leads, as it changes.
+/// Whether this replica leads, with updates.
 pub type Leads = watch::Receiver<Option<Leadership>>;
 
 /// How the replica takes part.
 #[derive(Debug, Clone)]
 pub struct Election {
     pub namespace: String,
-    /// Different for every process: the name of the pod.
+    /// The name of the pod, which differs for every process.
     pub identity: String,
     /// The thread of the Lease has a client of its own, because a shared one would wait for the operator's thread.
     pub cluster: ClusterFlags,
     pub clock: Arc<Clock>,
 }
 
-/// A replica that leads, or would.
+/// A replica that leads or wants to.
 pub struct Candidate {
     election: Option<Election>,
     says: watch::Sender<Option<Leadership>>,
@@ -107,7 +107,7 @@ struct Running {
 }
 
 impl Candidate {
-    /// Without an election the replica is alone.
+    /// Without an election there is only this replica.
     pub fn new(election: Option<Election>) -> (Self, Leads) {
         let (says, leads) = watch::channel(None);
         (Self { election, says, running: None }, leads)

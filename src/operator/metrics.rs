@@ -231,7 +231,7 @@ impl Metrics {
         }
     }
 
-    /// There is a NodePool: what it launches in vain is counted from 0.
+    /// Adds the counters of failed launches for a NodePool, starting at 0.
     pub fn pool(&self, name: &str) {
         let pool = Pool { nodepool: name.to_owned() };
         drop(self.in_vain.get_or_create(&pool));
@@ -244,7 +244,7 @@ impl Metrics {
         self.ran_in_vain.remove(&pool);
     }
 
-    /// A machine of the NodePool was deleted without having joined, and its instance ran for so long.
+    /// Counts a machine of the NodePool that was deleted before it joined, and the time that its instance ran.
     pub fn launched_in_vain(&self, pool: &str, ran: TimeDelta) {
         let pool = Pool { nodepool: pool.to_owned() };
         self.in_vain.get_or_create(&pool).inc();
@@ -255,7 +255,7 @@ impl Metrics {
         self.relists.get_or_create(&Read { input: source.to_owned() }).inc();
     }
 
-    /// Where the watch of a source notes, in Unix time, when it heard of an object.
+    /// The gauge of the Unix time at which the watch of a source last received an object.
     pub fn last_event(&self, source: &str) -> Gauge {
         self.last_events.get_or_create_owned(&Read { input: source.to_owned() })
     }

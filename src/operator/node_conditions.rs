@@ -1,5 +1,5 @@
-//! Which Nodes are told their verdict when. Who else writes that condition finds nodewhy patient: the same is written
-//! again after half a minute, then after twice as long each time.
+//! Decides when nodewhy writes the verdict on a Node. If another tool overwrites the condition, nodewhy writes it again
+//! after half a minute, then doubles the wait each time.
 
 use crate::operator::lease::Leads;
 use crate::operator::publish::node_condition::{self, Ordered};
@@ -21,26 +21,26 @@ pub enum NodeConditionMode {
     Clear,
 }
 
-/// What others have written over it is seen so often.
+/// How often to look for conditions that other tools have overwritten.
 const TURN: TimeDelta = TimeDelta::seconds(10);
 const FIRST: TimeDelta = TimeDelta::seconds(30);
 const LAST: TimeDelta = TimeDelta::hours(1);
 
-/// What was last asked for.
+/// The last ordered write.
 #[derive(Debug)]
 struct Attempt {
-    /// The reason and the message; `None` where it was to be taken away.
+    /// The reason and the message. `None` if the condition was removed.
     said: Option<(Text, Text)>,
     at: DateTime<Utc>,
     wait: TimeDelta,
 }
 
-/// How often nodewhy says what on which Node.
+/// Limits how often nodewhy writes the same condition on a Node.
 #[derive(Debug, Default)]
 struct Patience(BTreeMap<String, Attempt>);
 
 impl Patience {
-    /// Whether it may be said now; then it counts as said.
+    /// Whether the condition may be written now. If so, it counts as written.
     fn permits(&mut self, verdict: &NodeVerdict, now: DateTime<Utc>) -> bool {
         let said = verdict.condition.as_ref().map(|c| (c.reason.clone(), c.message.clone()));
         let before = self.0.get(&verdict.node.uid).filter(|attempt| attempt.said == said);
@@ -62,7 +62,7 @@ pub(super) struct NodeConditions {
     mode: NodeConditionMode,
     orders: mpsc::Sender<Ordered>,
     patience: Patience,
-    /// What had been said at the last look, and when that was.
+    /// The revision of the diagnoses at the last look, and its time.
     looked: Option<(u64, DateTime<Utc>)>,
 }
 
@@ -78,7 +78,7 @@ impl NodeConditions {
         asked_for.then(|| Self { mode, orders: orders(), patience: Patience::default(), looked: None })
     }
 
-    /// Orders what is to be written in this term.
+    /// Orders the writes of this term. Only the leader calls it.
     pub(super) fn look(&mut self, triage: &Triage, term: u64, now: DateTime<Utc>) {
         let said = triage.revision();
         if self.looked.is_some_and(|(before, at)| before == said && now - at < TURN) {
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn who_fights_over_the_condition_is_answered_ever_later_and_news_at_once() {
         let mut patience = Patience::default();
-        // Somebody takes it away each time, at once.
+        // Another tool removes it each time, at once.
         let said: Vec<i64> = (0..4 * 3600)
             .filter(|second| patience.permits(&verdict(Some("A")), DateTime::UNIX_EPOCH + TimeDelta::seconds(*second)))
             .collect();

@@ -1,22 +1,22 @@
-//! An API server that is away fails every watch at once: that is said once, and once when it is over, not by each of
-//! them.
+//! If the API server is unreachable, every watch fails at once. nodewhy reports that once at its start and once at its
+//! end, not for each watch.
 
 use engine::triage::change::{ReadFailure, SourceState};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Inputs that are asked for in vain, by what is told instead of them.
+/// Inputs whose requests fail, by the reported error.
 #[derive(Debug, Default)]
 pub(super) struct Outages(BTreeMap<String, BTreeSet<String>>);
 
-/// What a new state of an input means for them.
+/// The effect of a new state of an input on the outages.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outage {
     Begins(String),
-    /// It is said already, or lasts for others.
+    /// It is already reported, or other inputs still fail.
     GoesOn,
-    /// The last one is read again.
+    /// The last failed input is read again.
     Ends(String),
-    /// It has nothing to do with one.
+    /// It does not concern an outage.
     None,
 }
 
@@ -45,7 +45,7 @@ impl Outages {
                 self.0.entry(why.clone()).or_default().insert(input.to_owned());
                 if is_new { Outage::Begins(why.clone()) } else { Outage::GoesOn }
             }
-            // In other words it may still last.
+            // Other inputs may still fail with another error.
             (None, Some(why)) if self.0.is_empty() => Outage::Ends(why),
             (None, _) => Outage::GoesOn,
         }

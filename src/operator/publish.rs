@@ -29,24 +29,24 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
-/// What may be written, by group, resource, verbs and namespace: RBAC is compared with it. Events about objects without
-/// namespace are kept in `default`.
+/// The writes that nodewhy needs, by group, resource, verbs and namespace. A test compares them with RBAC. Events about
+/// objects without namespace are kept in `default`.
 pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[
     ("nodewhy.dev", "nodediagnoses", &["list", "watch", "create", "patch", "delete"], None),
     ("nodewhy.dev", "nodediagnoses/status", &["patch"], None),
     ("events.k8s.io", "events", &["create", "patch"], Some("default")),
 ];
 
-/// Diagnoses a second at most.
+/// Maximum diagnoses per second.
 const RATE: u32 = 20;
 const UNDER_WAY: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a verdict waits for its Event.
 const COURTESY: Duration = Duration::from_secs(2);
-/// Diagnoses that may be handed over before the one that hands over waits.
+/// Number of diagnoses that may wait before the sender waits.
 const QUEUE: usize = 256;
 
-/// What is to be written, and in which term it was decided.
+/// One write, and the term in which it was decided.
 #[derive(Debug)]
 pub struct Task {
     pub term: u64,

@@ -1,6 +1,6 @@
-//! What the operator reads of logs, in the namespaces that it was given: those of the pods that open verdicts point to.
+//! Reads logs in the namespaces that you allowed: those of the pods that open verdicts point to.
 //!
-//! Few at a time and each rarely: nothing in a log is urgent to a machine that is stuck.
+//! It reads few logs at a time and each one rarely, because a stuck machine does not make them urgent.
 
 use crate::ingest::pod_logs::{PodLogLimits, read};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,13 +14,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Between two looks at what is open.
+/// Time between two looks at open verdicts.
 const EVERY: TimeDelta = TimeDelta::seconds(5);
-/// A log is read no more often.
+/// Minimum time between two reads of a log.
 const AGAIN: TimeDelta = TimeDelta::minutes(5);
-/// What nobody asked for so long is forgotten: pods come and go, and each has a log.
+/// Logs that were not needed for this long are dropped. Pods come and go, and each has a log.
 const KEPT: TimeDelta = TimeDelta::hours(1);
-/// Pods at each look, one after the other.
+/// Limits of each look. Pods are read one after the other.
 const LIMITS: PodLogLimits = PodLogLimits {
     pods: 3,
     lines: 1_000,
@@ -34,25 +34,25 @@ pub(super) struct ReadLogs {
     namespaces: BTreeSet<String>,
     asked: mpsc::Sender<(Vec<LogSource>, DateTime<Utc>)>,
     next: DateTime<Utc>,
-    /// When each was read last.
+    /// When each log was last read.
     read: BTreeMap<String, DateTime<Utc>>,
 }
 
 impl ReadLogs {
-    /// The logs come as changes.
+    /// Starts reading. The logs arrive as changes.
     pub fn start(
         namespaces: BTreeSet<String>,
         client: Client,
         changes: mpsc::Sender<Change>,
         tasks: &mut JoinSet<()>,
     ) -> Self {
-        // The next look asks anew.
+        // The next look asks again.
         let (asked, questions) = mpsc::channel(1);
         tasks.spawn(answer(client, questions, changes));
         Self { namespaces, asked, next: DateTime::UNIX_EPOCH, read: BTreeMap::new() }
     }
 
-    /// Asks for what is open and was not read lately.
+    /// Requests the logs for open verdicts that were not read lately.
     pub fn look(&mut self, triage: &Triage, now: DateTime<Utc>) {
         if now < self.next {
             return;
@@ -125,17 +125,17 @@ fn removed(log: String) -> Change {
     Change::Removed { input: Input::Logs, namespace: None, name: log, last: None }
 }
 
-/// What was met within the last hour.
+/// The names seen within the last hour.
 #[derive(Debug, Default)]
 struct Lately(BTreeMap<String, DateTime<Utc>>);
 
 impl Lately {
-    /// Whether it is new.
+    /// Records a name. Returns whether it is new.
     fn take(&mut self, name: &str, now: DateTime<Utc>) -> bool {
         self.0.insert(name.to_owned(), now).is_none()
     }
 
-    /// Those that were not met again.
+    /// Drops and returns the names that were not seen again.
     fn forget(&mut self, now: DateTime<Utc>) -> Vec<String> {
         self.0.extract_if(.., |_, at| now - *at >= KEPT).map(|(name, _)| name).collect()
     }

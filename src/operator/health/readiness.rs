@@ -67,7 +67,7 @@ impl Readiness {
             .map(|((_, name), state)| (name.as_str(), state))
     }
 
-    /// When verdicts can begin: the first three are complete, and the others too or their time is up.
+    /// When verdicts can begin: the first three inputs are complete, and the others are too or their time is up.
     pub fn can_judge_at(&self) -> Option<Instant> {
         let first = self.first_complete?;
         let pending = self.sources.values().any(|state| *state == SourceState::Pending)
@@ -75,7 +75,7 @@ impl Readiness {
         Some(if pending { first + OTHERS_WITHIN } else { first })
     }
 
-    /// Verdicts are given from now on.
+    /// Records that verdicts begin now.
     pub fn judging(&mut self) {
         self.judging = true;
     }
@@ -84,7 +84,8 @@ impl Readiness {
         self.judging
     }
 
-    /// What the rules are told about an input: it counts as read where any of its sources is.
+    /// Whether the rules can use an input. It counts as read if any of its sources is read, or was read before an
+    /// outage.
     pub fn availability(&self, input: Input) -> Availability {
         let stands = |name: &str| self.read_before.contains(&(Watched::Input(input), name.to_owned()));
         if self.of(input).any(|(name, state)| match state {
@@ -112,7 +113,7 @@ impl Readiness {
         failed.collect()
     }
 
-    /// The sources, by name, and how far each is.
+    /// The sources with their states, by name.
     pub fn states(&self) -> impl Iterator<Item = (&str, &SourceState)> {
         self.sources.iter().map(|((_, name), state)| (name.as_str(), state))
     }

@@ -20,7 +20,7 @@ const ALIVE: Duration = Duration::from_mins(1);
 /// Probes and scrapes are short, and few at once.
 const LIMITS: Limits = Limits { connections: 64, lasts: Some(Duration::from_secs(30)) };
 
-/// What the probes look at.
+/// The state that the probes read.
 #[derive(Debug)]
 pub struct Health {
     readiness: Mutex<Readiness>,

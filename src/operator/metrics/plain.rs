@@ -29,7 +29,7 @@ pub(super) fn from_openmetrics(text: &str) -> String {
     out
 }
 
-/// What the samples of a type have at the end of their name.
+/// The suffix of sample names of a type.
 fn suffix(kind: &str) -> Option<&'static str> {
     match kind {
         "counter" => Some("_total"),

@@ -22,7 +22,8 @@ use tokio::time::sleep;
 /// A browser holds one connection open for changes, and a page takes megabytes.
 const LIMITS: Limits = Limits { connections: 64, lasts: None };
 
-/// What a browser does with the page beyond the policy that stands in it: nobody frames it, nothing is kept.
+/// HTTP headers that forbid framing, content sniffing, referrers and caching, in addition to the policy inside the
+/// page.
 const HEADERS: [(header::HeaderName, &str); 4] = [
     (header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -69,7 +70,7 @@ fn names_no_other_host(headers: &HeaderMap) -> bool {
 
 async fn page(State(wait): State<mpsc::Sender<Reader>>) -> Response {
     let (reader, page) = oneshot::channel();
-    // Who finds no room is told so, and the page goes on.
+    // If the queue is full, the request is rejected and the page goes on.
     let has_room = wait.try_send(reader).is_ok();
     if let Ok(Some(page)) = page.await {
         return Html(page).into_response();
@@ -78,7 +79,7 @@ async fn page(State(wait): State<mpsc::Sender<Reader>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::REFRESH, "2")], why).into_response()
 }
 
-/// What is said now, and each time that something else is said; nothing in between but a sign of life.
+/// Sends the present revision, then each new one. Between them only keep-alive messages are sent.
 async fn changes(
     State(mut revisions): State<watch::Receiver<u64>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -86,7 +87,7 @@ async fn changes(
     let told = stream::unfold((revisions, false), async |(mut revisions, has_told)| {
         revisions.changed().await.ok()?;
         if has_told {
-            // An incident changes by the machine: one word is enough for all of them.
+            // In an incident the verdicts change machine by machine. One message covers all of them.
             sleep(super::PAUSE).await;
         }
         let revision = *revisions.borrow_and_update();

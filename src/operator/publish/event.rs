@@ -22,7 +22,7 @@ const NOTE: usize = 1024;
 /// Characters of a name before the hash. A name has 253 at most.
 const LONGEST: usize = 230;
 
-/// Who reports: nodewhy, and which replica.
+/// The reporter of Events: nodewhy and the name of the replica.
 pub(super) fn reporter(instance: &str) -> Reporter {
     Reporter { controller: FIELD_MANAGER.to_owned(), instance: Some(instance.to_owned()) }
 }

@@ -17,12 +17,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-/// What only the component `node-condition` permits.
+/// Writes that only the component `node-condition` permits.
 pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[("", "nodes/status", &["patch"], None)];
 
-/// Verdicts that may wait; who has more comes again.
+/// Number of verdicts that may wait. The sender tries again later with the others.
 const QUEUE: usize = 256;
-/// Between two of them.
+/// Pause between two writes.
 const PACE: Duration = Duration::from_millis(50);
 
 /// A verdict, and the term in which it was to be written.

@@ -20,22 +20,22 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// What only the component `remediation` permits.
+/// Writes that only the component `remediation` permits.
 pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[("", "nodes", &["patch"], None)];
 
-/// What the API server says of a JSON patch whose test fails; an object that is invalid is named, with what is wrong
-/// with it.
+/// The answer of the API server to a JSON patch with a failed test. For an invalid object, the answer names the object
+/// and the mistake.
 /// Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver pkg/endpoints/handlers/patch.go `applyJSPatch`, apimachinery
 /// pkg/api/errors/errors.go `NewGenericServerResponse`.
 const NOT_APPLICABLE: &str = "the server rejected our request due to an error in our request";
 
-/// Removals and remarks that may wait.
+/// Number of removals and remarks that may wait.
 const QUEUE: usize = 256;
 
 /// How long nodewhy waits for each object that a removal rests on. Together that is less than a term lasts unrenewed.
 const READ: Duration = Duration::from_secs(3);
 
-/// What is to be carried out.
+/// A removal or an Event to carry out.
 #[derive(Debug)]
 pub enum Remedy {
     Remove(Box<Removal>),
@@ -56,7 +56,7 @@ pub type Channels = (mpsc::Sender<Ordered>, mpsc::UnboundedReceiver<(Removal, Pa
 /// Starts to carry out remedies.
 pub fn start(client: Client, instance: &str, leads: Leads, tasks: &mut JoinSet<()>) -> Channels {
     let (orders, ordered) = mpsc::channel(QUEUE);
-    // As many as there are removals: whoever orders must not wait for one who waits for him.
+    // Unbounded, because the sender of removals must not wait for the receiver, which may wait for the sender.
     let (answers, answered) = mpsc::unbounded_channel();
     let reporter = event::reporter(instance);
     tasks.spawn(async move { carry_out(&client, &reporter, &leads, ordered, &answers).await });

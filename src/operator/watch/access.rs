@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 const EVERY: Duration = Duration::from_secs(1);
 const QUEUE: usize = 64;
 
-/// Where it is asked. The answer comes as [`Change::Access`].
+/// A queue of access reviews. The answer arrives as [`Change::Access`].
 pub type Access = Ask<Identity>;
 
 impl Access {

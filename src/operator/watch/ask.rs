@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Where something is asked for. The answer comes as a [`Change`].
+/// A queue of questions to the API server. The answer arrives as a [`Change`].
 #[derive(Debug)]
 pub struct Ask<Q> {
     waiting: Arc<Waiting<Q>>,

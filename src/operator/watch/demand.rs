@@ -1,4 +1,4 @@
-//! Which kinds of node class are watched beside those of the table: the ones that NodePools name, for as long as one does.
+//! Decides which additional kinds of node class to watch: those that at least one NodePool references.
 
 use engine::objects::{OTHER_KINDS, is_of_other_provider};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Group and kind.
 pub(super) type Kind = (String, String);
 
-/// What the NodePools name.
+/// The kinds that the NodePools reference.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     by_pool: BTreeMap<String, Kind>,
     watched: BTreeSet<Kind>,
 }
 
-/// What is to be done about it.
+/// The watches to start and to stop.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Turn {
     pub begin: Vec<Kind>,
@@ -21,7 +21,7 @@ pub(super) struct Turn {
 }
 
 impl Demand {
-    /// A NodePool names this kind. What is no kind of node class, it does not name.
+    /// A NodePool references this kind. Other kinds are ignored.
     pub(super) fn name(&mut self, pool: &str, group: &str, kind: &str) -> Turn {
         if is_of_other_provider(group, kind) {
             self.by_pool.insert(pool.to_owned(), (group.to_owned(), kind.to_owned()));

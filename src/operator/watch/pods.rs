@@ -18,10 +18,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Nodes that may wait for their list.
 const QUEUE: usize = 1024;
 
-/// How many pods that wait for a Node are read: their number has no bound, and they wait for few reasons.
+/// Maximum number of pods without a Node to read. There may be any number, and they wait for few reasons.
 const WAITING: usize = 2_000;
 
-/// Where the pods of a Node are asked for, by its name; by none, those that wait for one. The answer comes as [`Change::Pods`].
+/// A queue of Nodes whose pods to list. An empty name lists pods that wait for a Node. The answer arrives as
+/// [`Change::Pods`].
 pub type Pods = Ask<String>;
 
 impl Pods {
