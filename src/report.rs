@@ -39,12 +39,12 @@ pub enum Format {
     Html,
 }
 
-/// What the page shows beside the verdicts.
+/// The data that the page shows besides the verdicts.
 #[derive(Debug, Clone, Copy)]
 pub struct Background<'c> {
-    /// Where the time lines are read.
+    /// The state that the timelines come from.
     pub cluster: &'c ClusterState,
-    /// What could not be read, a sentence each.
+    /// One sentence for each reason why inputs could not be read.
     pub notes: &'c [String],
 }
 
@@ -53,7 +53,7 @@ pub struct Background<'c> {
 pub struct Style {
     pub format: Format,
     pub color: bool,
-    /// The time against which "in 6m" is said.
+    /// The present, for relative times such as "in 6m".
     pub now: DateTime<Utc>,
     /// Characters that text is wrapped at.
     pub width: usize,
@@ -78,12 +78,12 @@ pub fn render(survey: Survey, background: &Background, style: Style) -> Result<S
     })
 }
 
-/// The page for a browser that is told when there is another one: `revision` is what differs then.
+/// The page for a browser that reloads it when `revision` changes.
 pub fn live_page(survey: &Survey, background: &Background, revision: u64) -> String {
     html::render(&[html::Section { cluster: None, survey, background: *background }], &[], Some(revision))
 }
 
-/// The same as one of many: JSON on a line of its own, YAML as a document, text with an empty line behind it.
+/// Renders one of several surveys: JSON on a line of its own, YAML as a document, text with an empty line after it.
 pub fn render_one_of_many(survey: Survey, background: &Background, style: Style) -> Result<String, Error> {
     Ok(match style.format {
         Format::Text | Format::Wide | Format::Html => render(survey, background, style)? + "\n",

@@ -9,12 +9,12 @@ use readers::source_text::shell_word;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What one of the clusters gave.
+/// The result for one of the clusters.
 #[derive(Debug)]
 pub struct OneCluster {
     /// Its context in the kubeconfig.
     pub name: String,
-    /// The verdicts; else why it could not be read.
+    /// The verdicts, or the reason why the cluster could not be read.
     pub seen: Result<JudgedCluster, String>,
 }
 
@@ -22,13 +22,13 @@ pub struct OneCluster {
 #[derive(Debug)]
 pub struct JudgedCluster {
     pub survey: Survey,
-    /// For the page only; empty for the other formats.
+    /// Used for the page only. Empty for other formats.
     pub state: ClusterState,
-    /// What could not be read of it, a sentence each.
+    /// One sentence for each reason why inputs could not be read.
     pub notes: Vec<String>,
 }
 
-/// What `-o json` and `-o yaml` print of several clusters.
+/// The output of `-o json` and `-o yaml` for several clusters.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Lists {
@@ -110,7 +110,7 @@ fn in_sum(clusters: &[OneCluster]) -> String {
     format!("Read {} of {}: {found}.", read.count(), judged::counted_as(clusters.len(), "cluster"))
 }
 
-/// What makes commands that are pasted reach this cluster.
+/// The command that points pasted commands to this cluster.
 pub fn use_context(name: &str) -> String {
     format!("kubectl config use-context {}", shell_word(name))
 }

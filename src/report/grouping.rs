@@ -1,5 +1,5 @@
-//! What people are told of verdicts, in text and on the page alike: machines with the same cause as one, what becomes of
-//! them, and what to do next.
+//! Texts about verdicts for the terminal and the page: machines with the same cause as one group, their outcome, and
+//! the next step.
 
 use super::clock;
 use chrono::{DateTime, Utc};
@@ -10,10 +10,10 @@ use engine::rules::unknown;
 /// A diagnosis that has a verdict.
 pub type Diagnosed<'d> = (&'d NodeDiagnosis, &'d NodeDiagnosisStatus);
 
-/// How many suspects are told; JSON has all.
+/// Maximum number of listed suspects. JSON has all of them.
 pub const SUSPECTS: usize = 3;
 
-/// Machines with the same cause, stage, outcome, NodePool and node class, in the order of their first.
+/// Groups machines by cause, stage, outcome, NodePool and node class, in the order of their first machines.
 pub fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<Diagnosed<'_>>> {
     let mut groups: Vec<Vec<Diagnosed>> = Vec::new();
     for diagnosis in diagnoses {
@@ -44,7 +44,7 @@ pub fn who(group: &[Diagnosed]) -> String {
     format!("{named} and {} more{}", group.len() - 1, of_pool(&first.spec))
 }
 
-/// ` of NodePool general`, where it is of one.
+/// ` of NodePool general`, if it belongs to one.
 pub fn of_pool(spec: &NodeDiagnosisSpec) -> String {
     let kind = match spec.subject.kind.as_str() {
         "NodePool" | "Provisioner" => return String::new(),
@@ -101,7 +101,7 @@ pub fn next(status: &NodeDiagnosisStatus) -> Option<Next<'_>> {
     open.map(Next::Question).or_else(|| status.fix.as_ref().map(Next::Fix))
 }
 
-/// What excludes causes, each with all that it excludes: one observation often excludes several.
+/// The observations that exclude causes, each with all causes that it excludes. One often excludes several.
 pub fn excluded(status: &NodeDiagnosisStatus) -> Vec<(&str, Vec<&str>)> {
     let mut excluded: Vec<(&str, Vec<&str>)> = Vec::new();
     for ruled_out in &status.ruled_out {

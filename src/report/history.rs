@@ -10,15 +10,16 @@ use serde_json::{Value, json};
 
 const HEAD: [&str; 8] = ["SINCE", "MACHINE", "NODEPOOL", "STAGE", "CAUSE", "CONFIDENCE", "OUTCOME", "WAITED"];
 
-/// One verdict, and what else is told of it in full.
+/// One verdict: its row, and the details for the full view.
 struct Entry {
-    /// When it moved last.
+    /// The time of its last change.
     at: DateTime<Utc>,
     cells: [String; HEAD.len()],
     details: Vec<String>,
 }
 
-/// Those with a verdict, of this machine, NodePool or node class where one is named: what moved last stands first.
+/// Entries with a verdict, for the named machine, NodePool or node class if there is a name. The latest change comes
+/// first.
 pub fn of(diagnoses: Vec<NodeDiagnosis>, name: Option<&str>) -> Vec<NodeDiagnosis> {
     let mut told: Vec<NodeDiagnosis> =
         diagnoses.into_iter().filter(|d| d.status.is_some() && name.is_none_or(|name| is_about(d, name))).collect();
@@ -98,7 +99,7 @@ fn entries(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Vec<Entry> {
     std::iter::once(standing).chain(earlier).collect()
 }
 
-/// What a NodePool says of its machines.
+/// The counts that a NodePool has for its machines.
 fn counted(machines: &PoolMachines) -> String {
     let causes: Vec<_> =
         machines.causes.iter().map(|of| format!("{} {} stuck of {} so far", of.cause, of.stuck, of.so_far)).collect();

@@ -22,10 +22,10 @@ use sha2::{Digest, Sha256};
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// What the page tells of one cluster.
+/// The part of the page about one cluster.
 #[derive(Debug)]
 pub struct Section<'p> {
-    /// Its name where there are several.
+    /// Its name, if there are several.
     pub cluster: Option<&'p str>,
     pub survey: &'p Survey,
     pub background: Background<'p>,

@@ -4,10 +4,11 @@ use super::clock;
 use engine::api::judged::{About, AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods};
 use engine::case::duration;
 
-/// Machines that are named of those that another time would call stuck.
+/// Maximum number of names of machines that would be stuck at the other time.
 const NAMED: usize = 5;
 
-/// What was judged; pods that nothing is made for; what it lacks; what another time would have given.
+/// The sentences of an answer: what was judged, pods without a machine, missing inputs, and the answer at the other
+/// time.
 pub fn sentences(judged: &Judged) -> Vec<String> {
     let mut sentences = vec![answer(judged)];
     sentences.extend(judged.about.iter().filter_map(causes));

@@ -95,7 +95,7 @@ impl Page {
         }
     }
 
-    /// What to do, and where the rest stands.
+    /// The next step, and where to find the rest.
     fn next_step(&mut self, name: &str, status: &NodeDiagnosisStatus) {
         let mut page = &status.cause;
         match grouping::next(status) {

@@ -16,15 +16,15 @@ use std::fmt::Write;
 pub struct Page<'a> {
     pub machine: Machine<'a>,
     pub effective: Effective,
-    /// Where the text stands: `EC2NodeClass/default spec.userData`, or a file.
+    /// The source of the text: `EC2NodeClass/default spec.userData`, or a file.
     pub source: String,
 }
 
-/// The pages for programs; `docs/userdata.md` describes the shape.
+/// The pages as JSON. `docs/userdata.md` describes the format.
 pub fn json(pages: &[Page]) -> String {
     let items: Vec<Json> = pages.iter().map(Page::json).collect();
     let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "EffectiveUserDataList", "items": items});
-    // Of a map with string keys only: this cannot fail.
+    // The map has only string keys, so this cannot fail.
     super::json(&list).unwrap_or_default() + "\n"
 }
 
@@ -154,7 +154,7 @@ impl Page<'_> {
             line(
                 2,
                 &format!(
-                    "Not analysed from userData:{}:{} on: what stands there may change the kubelet.",
+                    "Not analysed from userData:{}:{} on: the text there may change the kubelet.",
                     at.line, at.column
                 ),
             );

@@ -60,14 +60,14 @@ impl Axis {
 const TURNS: [Turn; 7] =
     [Turn::Created, Turn::Passed, Turn::Condition, Turn::Event, Turn::Warning, Turn::Deleted, Turn::Deadline];
 
-/// What is drawn, for those who hear it or point at it.
+/// The text of the drawing, for screen readers and tooltips.
 fn told(moments: &[Moment]) -> String {
     let lines: Vec<String> =
         moments.iter().map(|moment| format!("{} {}", hour(moment.at), short(&moment.says))).collect();
     if lines.is_empty() { "no time is known".to_owned() } else { lines.join("\n") }
 }
 
-/// What a moment says in a title: Events can be long, and the list below has them whole.
+/// The short text of a moment. Events can be long, and the list below shows them in full.
 fn short(says: &str) -> String {
     const SHOWN: usize = 80;
     let mut shown: String = says.chars().take(SHOWN).collect();

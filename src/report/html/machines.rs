@@ -10,9 +10,9 @@ use engine::cluster_state::ClusterState;
 use engine::diagnose::timeline::{self, Moment};
 use maud::{Markup, html};
 
-/// So many are told in words; `nodewhy diagnose NAME -o html` tells any other.
+/// Maximum number of machines described in words. `nodewhy diagnose NAME -o html` describes any other.
 const IN_WORDS: usize = 20;
-/// More than so many are folded.
+/// If there are more than this, the list is folded.
 const AT_A_GLANCE: usize = 12;
 
 #[derive(Debug)]
