@@ -25,8 +25,7 @@ pub struct Survey {
 impl Survey {
     /// Judges everything at one time.
     pub fn of(cluster: &ClusterState, now: DateTime<Utc>, clock: JudgedBy, thresholds: &Thresholds) -> Self {
-        // A diagnosis is large, and a growing list copies them. Unused capacity is never touched, so it takes no
-        // memory.
+        // A diagnosis is large, and a growing list is copied. Unused capacity is never touched, so it takes no memory.
         let mut diagnoses = Vec::with_capacity(cluster.claims().size_hint().0);
         let mut waiting = Vec::new();
         let read_for = |case: &Case| {
