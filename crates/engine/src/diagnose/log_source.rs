@@ -109,8 +109,8 @@ pub fn of_survey(
 }
 
 /// Karpenter's log, if a pod has waited for minutes although a NodePool could launch a machine for it and none is on
-/// its way. Only the log says that Karpenter skips the NodePool or completes no round. `None` if a verdict is about the
-/// NodePool.
+/// its way. Only the log says that Karpenter skips the NodePool or completes no round. A NodePool with a verdict does
+/// not count.
 pub fn of_waiting_pods<'d>(
     cluster: &ClusterState,
     verdicts: impl Iterator<Item = &'d NodeDiagnosis>,
