@@ -9,10 +9,12 @@ use chrono::Utc;
 use clap::Args;
 use engine::cluster_state::ClusterState;
 use engine::lint;
+use engine::lint::introduced::introduced;
 use engine::objects::{Ami, Answer, AwsObservation};
 use readers::userdata::Family;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::slice;
 
 pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (see --fail-on); 2 bad usage, or a node class, NodePool or aws-auth that cannot be read.";
 
@@ -20,11 +22,14 @@ pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (se
 pub struct Lint {
     /// Check these Kubernetes manifests or user data files. Of a directory: every .yaml, .yml and .json file below it. - is
     /// standard input
-    #[arg(value_name = "FILE", required_unless_present = "files")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["files", "diff"])]
     more: Vec<PathBuf>,
     /// Check this file, directory or - (standard input), like FILE. Repeatable
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Report only what NEW introduces: findings that OLD (files or directories as for FILE) does not have
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["files", "more"])]
+    diff: Vec<PathBuf>,
     /// The AMI family for files that are plain user data [default: detected from how the file begins]
     #[arg(long, value_parser = family)]
     ami_family: Option<Family>,
@@ -56,9 +61,26 @@ fn minor(version: &str) -> Result<u32, String> {
 }
 
 pub fn run(args: &Lint) -> ExitCode {
-    let paths: Vec<PathBuf> = args.files.iter().chain(&args.more).cloned().collect();
-    let mut files = lint::Files::default();
-    let summary = dump::load(&paths, &mut files);
+    let (old, paths) = match &*args.diff {
+        [old, new] => (Some(old), vec![new.clone()]),
+        _ => (None, args.files.iter().chain(&args.more).cloned().collect()),
+    };
+    let (mut report, summary) = match linted(args, &paths) {
+        Ok(linted) => linted,
+        Err(error) => return fail(&error, BAD_INPUT),
+    };
+    if let Some(old) = old {
+        match linted(args, slice::from_ref(old)) {
+            Ok((old, read)) if read.complaints.is_empty() => {
+                report.findings = introduced(&old.findings, report.findings);
+            }
+            Ok((_, read)) => {
+                read.complaints.iter().for_each(|complaint| complain(&complaint.to_string()));
+                return fail(&format!("{} cannot be read, so nothing can be compared with it", old.display()), BAD_INPUT);
+            }
+            Err(error) => return fail(&error, BAD_INPUT),
+        }
+    }
     for complaint in
         summary.complaints.iter().chain(&summary.suspicions).chain(summary.skipped.iter().take(MOST_SKIPPED))
     {
@@ -67,13 +89,6 @@ pub fn run(args: &Lint) -> ExitCode {
     if let Some(more @ 1..) = summary.skipped.len().checked_sub(MOST_SKIPPED) {
         complain(&format!("{more} more files or documents skipped"));
     }
-    if let Err(error) = ask_aws_about_images(&args.aws, &mut files) {
-        return fail(&error, BAD_INPUT);
-    }
-    if let Some(minor) = args.kubernetes {
-        files.for_kubernetes(minor);
-    }
-    let report = lint::lint(files, args.ami_family);
     for note in report.templates.iter().chain(&report.notes) {
         complain(note);
     }
@@ -100,6 +115,17 @@ pub fn run(args: &Lint) -> ExitCode {
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
     let failed = report.findings.iter().any(|finding| finding.level >= least);
     ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
+}
+
+/// Reads and lints files and directories.
+fn linted(args: &Lint, paths: &[PathBuf]) -> Result<(lint::Report, dump::Summary), String> {
+    let mut files = lint::Files::default();
+    let summary = dump::load(paths, &mut files);
+    ask_aws_about_images(&args.aws, &mut files)?;
+    if let Some(minor) = args.kubernetes {
+        files.for_kubernetes(minor);
+    }
+    Ok((lint::lint(files, args.ami_family), summary))
 }
 
 /// More skipped files and documents are only counted.

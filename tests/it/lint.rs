@@ -853,6 +853,44 @@ fn run(args: &[&str], stdin: &str) -> Answer {
     Answer { code: output.status.code().expect("no signal"), out: text(output.stdout), err: text(output.stderr) }
 }
 
+/// A class with these lines of user data.
+fn class_with(lines: &str) -> String {
+    let head = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: batch}\nspec:\n  \
+        amiSelectorTerms: [{alias: al2023@latest}]\n  role: KarpenterNodeRole-shop\n  userData: |\n    \
+        apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec:\n      kubelet:\n        flags:\n";
+    format!("{head}{lines}")
+}
+
+#[test]
+fn a_diff_reports_what_the_new_files_introduce_and_nothing_that_only_moved() {
+    const OLD: &str = "        - --node-labels=kubernetes.io/team=a\n";
+    const MOVED: &str = "        - --v=4\n        - --node-labels=kubernetes.io/team=a\n";
+    const WORSE: &str = "        - --node-labels=kubernetes.io/team=a\n        - --register-with-taints=x\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        std::fs::create_dir_all(folder.path().join(name)).expect("a folder");
+        std::fs::write(folder.path().join(name).join("class.yaml"), text).expect("a file");
+        folder.path().join(name).display().to_string()
+    };
+    let (old, moved, worse) =
+        (file("old", &class_with(OLD)), file("moved", &class_with(MOVED)), file("worse", &class_with(WORSE)));
+    let good = file("good", &class_with("        - --v=4\n"));
+    let broken = file("broken", "kind: EC2NodeClass\nspec: [\n");
+    let alone = run(&[&old], "");
+    assert!(alone.code == 1 && alone.out.contains("KubeletRefusesLabels"), "{}", alone.out);
+    for (one, other) in [(&old, &old), (&old, &moved), (&moved, &old), (&worse, &old), (&old, &good)] {
+        let answer = run(&["--diff", one, other], "");
+        assert_eq!((answer.code, &*answer.out), (0, ""), "{one} to {other}: {}", answer.err);
+    }
+    let answer = run(&["--diff", &old, &worse], "");
+    assert_eq!((answer.code, answer.out.matches("-->").count()), (1, 1), "{}", answer.out);
+    assert!(answer.out.contains("--register-with-taints=x"), "{}", answer.out);
+    let answer = run(&["--diff", &good, &old], "");
+    assert!(answer.code == 1 && answer.out.contains("KubeletRefusesLabels"), "{}", answer.out);
+    let answer = run(&["--diff", &broken, &old], "");
+    assert!(answer.code == 2 && answer.err.contains("nothing can be compared"), "{}", answer.err);
+}
+
 #[test]
 fn what_a_version_of_kubernetes_takes_away() {
     let found = |kubernetes: &str, text: &str| {

@@ -10,6 +10,7 @@ mod contradictions;
 mod flaw;
 mod former;
 mod ignore;
+pub mod introduced;
 mod kinds;
 mod kubelet;
 mod machine;
