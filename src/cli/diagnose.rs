@@ -78,9 +78,7 @@ pub fn run(args: &Diagnose) -> ExitCode {
     // `-f a.yaml b.yaml`, as a shell makes of `-f *.yaml`: kubectl does not take that either.
     if let Some(file) = args.names.iter().find(|name| Path::new(name).is_file()) {
         return fail(
-            &format!(
-                "{file} is a file, but a name is expected here: pass -f for each file, as in -f a.yaml -f b.yaml"
-            ),
+            &format!("{file} is a file, but a name is expected here: pass -f for each file, as in -f a.yaml -f b.yaml"),
             BAD_INPUT,
         );
     }
@@ -113,7 +111,9 @@ impl Diagnose {
         } else if self.now.is_some() {
             Some("--watch judges at the time of each look, so it takes no --now")
         } else if self.aws.options().is_some() {
-            Some("--watch does not ask AWS, because each look would: remove --aws (NODEWHY_AWS), or use `nodewhy run --aws`")
+            Some(
+                "--watch does not ask AWS, because each look would: remove --aws (NODEWHY_AWS), or use `nodewhy run --aws`",
+            )
         } else if self.output == Format::Html {
             Some("--watch prints answer after answer, and -o html is one page: choose another format")
         } else {
@@ -124,9 +124,7 @@ impl Diagnose {
     /// The contexts of the clusters that were asked for, each once.
     pub(super) fn contexts(&self) -> Result<Vec<String>, String> {
         if self.aws.options().is_some() {
-            return Err(
-                "--aws works with one cluster at a time: remove --aws (NODEWHY_AWS), or pass --context".into()
-            );
+            return Err("--aws works with one cluster at a time: remove --aws (NODEWHY_AWS), or pass --context".into());
         }
         if self.all_contexts {
             return self.cluster.cluster.contexts().map_err(|error| error.to_string());

@@ -76,7 +76,10 @@ pub fn run(args: &Lint) -> ExitCode {
             }
             Ok((_, read)) => {
                 read.complaints.iter().for_each(|complaint| complain(&complaint.to_string()));
-                return fail(&format!("{} cannot be read, so nothing can be compared with it", old.display()), BAD_INPUT);
+                return fail(
+                    &format!("{} cannot be read, so nothing can be compared with it", old.display()),
+                    BAD_INPUT,
+                );
             }
             Err(error) => return fail(&error, BAD_INPUT),
         }

@@ -58,13 +58,13 @@ impl Raw {
     /// The facts of it, and the fields of another type than the kind has there. Lists leave out the type of their
     /// items, so that of the list is taken.
     pub fn read(&self, input: Input, resource: &ApiResource) -> Result<(Object, Vec<OddField>), String> {
-        let (mut object, odd) = match Object::read(input, &mut serde_json::Deserializer::from_str(self.text())) {
-            Ok(object) => (object, Vec::new()),
-            Err(_) => {
-                let value: serde_json::Value = serde_json::from_str(self.text()).map_err(|error| error.to_string())?;
-                odd::read(Reading::As(input), &value)
-                    .map_err(|odd| odd.first().map_or_else(|| "it is no such object".to_owned(), ToString::to_string))?
-            }
+        let read = Object::read(input, &mut serde_json::Deserializer::from_str(self.text()));
+        let (mut object, odd) = if let Ok(object) = read {
+            (object, Vec::new())
+        } else {
+            let value: serde_json::Value = serde_json::from_str(self.text()).map_err(|error| error.to_string())?;
+            odd::read(Reading::As(input), &value)
+                .map_err(|odd| odd.first().map_or_else(|| "it is no such object".to_owned(), ToString::to_string))?
         };
         // Without its name nobody can say whose fields these are.
         if let Some(field) = odd.iter().find(|field| field.touches("metadata.name") && !field.is_read) {
@@ -141,9 +141,7 @@ mod tests {
         let read = |raw: &Raw| raw.read(Input::NodeClasses, &node_classes());
         let odd: Vec<_> = list.items.iter().map(|raw| read(raw).map(|(_, odd)| odd.len()).ok()).collect();
         assert_eq!(odd, [Some(0), None, None, Some(1)]);
-        let Ok((Object::NodeClass(class), _)) = read(&list.items[0]) else {
-            panic!("no class")
-        };
+        let Ok((Object::NodeClass(class), _)) = read(&list.items[0]) else { panic!("no class") };
         assert_eq!((class.api_version.as_str(), class.kind.as_str()), ("karpenter.k8s.aws/v1", "EC2NodeClass"));
         assert_eq!(list.items[0].whole(&node_classes()).unwrap()["kind"], "EC2NodeClass");
     }

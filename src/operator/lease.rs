@@ -292,14 +292,14 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Mutex;
 
-    fn until(end: Instant) -> Option<Until> {
-        Some(Until { end, slept: Duration::ZERO })
+    fn until(end: Instant) -> Until {
+        Until { end, slept: Duration::ZERO }
     }
 
     #[test]
     fn the_right_to_write_ends_by_itself_where_nobody_renews_it() {
         let now = Instant::now();
-        let leadership = Leadership { term: 1, until: until(now + DEADLINE) };
+        let leadership = Leadership { term: 1, until: Some(until(now + DEADLINE)) };
         let lasts = |now| leadership.lasts_after(now, Duration::ZERO);
         assert_eq!(lasts(now + Duration::from_secs(4)), Some(Duration::from_secs(6)));
         assert_eq!(lasts(now + DEADLINE), None);

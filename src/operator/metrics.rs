@@ -369,13 +369,7 @@ impl Collector for Live {
         let help = "Time at which Karpenter deletes the first of the stuck nodes.";
         gauges(&mut encoder, "soonest_termination_timestamp", help, Some(&Unit::Seconds), &seen.soonest)?;
         gauges(&mut encoder, "watch_up", "1 if nodewhy reads the input, 0 if it cannot.", None, &seen.watches)?;
-        gauges(
-            &mut encoder,
-            "watch_permitted",
-            "0 if RBAC does not permit reading the input.",
-            None,
-            &seen.permitted,
-        )?;
+        gauges(&mut encoder, "watch_permitted", "0 if RBAC does not permit reading the input.", None, &seen.permitted)?;
         let help = "Nodes that keep the taint although removal is on, by reason.";
         gauges(&mut encoder, "taints_kept", help, None, &seen.taints_kept)?;
         if let Some(version) = seen.karpenter {

@@ -26,7 +26,8 @@ fn judged(objects: &[Value]) -> (Vec<LogSource>, Vec<NodeDiagnosis>) {
 
 /// A cause's example, with a network plugin whose container is as told, and another agent that does not work either.
 fn of_plugin(title: &str, status: &Value) -> Vec<LogSource> {
-    let example = examples("CniNotReady").into_iter().find(|example| example.title.contains(title)).expect("an example");
+    let example =
+        examples("CniNotReady").into_iter().find(|example| example.title.contains(title)).expect("an example");
     let pod = |name: &str, set: &str| {
         json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "kube-system", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": set, "uid": "d"}]},

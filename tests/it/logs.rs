@@ -249,10 +249,7 @@ status:
     let logs = folder.path().join("a").display().to_string();
     let now = "2026-01-15T12:00:00Z";
     let (out, err, _) = nodewhy(&["diagnose", "-f", &dump.display().to_string(), "--logs", &logs, "--now", now]);
-    assert!(
-        err.contains(&format!("log of {INSTANCE}: skipped, because no node in the dump has this name")),
-        "{err}"
-    );
+    assert!(err.contains(&format!("log of {INSTANCE}: skipped, because no node in the dump has this name")), "{err}");
     assert!(out.starts_with("Unknown"), "{out}");
 }
 

@@ -352,7 +352,8 @@ fn what_is_collected_holds_no_secret_of_any_field_of_any_kind() {
             .flat_map(|d| d["items"].as_array().cloned().unwrap_or_else(|| vec![d]))
             .collect::<Vec<_>>()
     });
-    let of_pages = rules::ALL.iter().flat_map(|rule| examples(rule.cause)).map(|example| over_cluster(&example.objects));
+    let of_pages =
+        rules::ALL.iter().flat_map(|rule| examples(rule.cause)).map(|example| over_cluster(&example.objects));
     let mut kinds = BTreeSet::new();
     for (n, objects) in of_cases.chain(of_pages).chain([workloads()]).enumerate() {
         let (line, secret) = PLANTED[n % PLANTED.len()];

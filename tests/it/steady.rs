@@ -116,7 +116,8 @@ fn repeat(object: &mut Value, minute: u32) {
 fn no_verdict_is_written_because_somebody_repeats_himself_or_the_operator_starts_anew() {
     let mut faults = String::new();
     let (mut verdicts, mut repeated) = (0, 0);
-    for (page, example) in rules::ALL.iter().flat_map(|rule| examples(rule.cause).into_iter().map(|e| (rule.cause, e))) {
+    for (page, example) in rules::ALL.iter().flat_map(|rule| examples(rule.cause).into_iter().map(|e| (rule.cause, e)))
+    {
         let mut objects = over_cluster(&example.objects);
         let speaks: Vec<usize> =
             (0..objects.len()).filter(|n| goes_on(&objects[*n]) || objects[*n]["kind"] == "Node").collect();

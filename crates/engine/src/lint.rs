@@ -298,7 +298,9 @@ fn clusters(
             cluster.unread_auth = aws_auth::unread(map, &|field| piece.has(field));
         }
         if let Some(key) = key(&object) {
-            odd.into_iter().for_each(|odd| drop(cluster.odd.insert(key.clone(), odd)));
+            if let Some(odd) = odd {
+                cluster.odd.insert(key.clone(), odd);
+            }
             cluster.pieces.insert(key, piece);
         } else {
             notes.extend(odd.iter().flatten().map(|field| odd_fields::note(&object, &piece, field)));

@@ -377,7 +377,9 @@ impl Remediation {
                 TryState::Again(now + AGAIN_AFTER),
                 RemovalOutcome::Refused,
                 guard::NOT_CURRENT,
-                format!("{taint} stays on Node {node}. The facts of the decision are not current: {why}. nodewhy decides again."),
+                format!(
+                    "{taint} stays on Node {node}. The facts of the decision are not current: {why}. nodewhy decides again."
+                ),
             ),
             PatchAnswer::Void => {
                 self.tries.remove(&removal.diagnosis);

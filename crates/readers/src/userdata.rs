@@ -40,8 +40,8 @@ use kubelet_flags::{FlagError, RegisteredTaint};
 pub use nodeconfig::NodeConfig;
 pub use placeholder::has_placeholder;
 pub use reader::LARGEST;
-pub use yaml::mistake as yaml_mistake;
 use traced::Traced;
+pub use yaml::mistake as yaml_mistake;
 
 use crate::source_text::Span;
 

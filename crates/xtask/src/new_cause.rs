@@ -32,7 +32,10 @@ pub struct NewCause {
 impl fmt::Display for NewCause {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { page, examples, rule, category } = self;
-        writeln!(f, "wrote   {page}\nwrote   {examples}\nwrote   {rule}\nchanged {RULES}/{category}.rs\nchanged {RULES}.rs")?;
+        writeln!(
+            f,
+            "wrote   {page}\nwrote   {examples}\nwrote   {rule}\nchanged {RULES}/{category}.rs\nchanged {RULES}.rs"
+        )?;
         writeln!(
             f,
             "\nThe rule stands last of its category in rules::ALL: move it up to where it is specific before general."

@@ -128,9 +128,8 @@ async fn read(client: &Client, witness: &Witness) -> Result<Option<Object>, Read
         let params = ListParams::default().fields(&format!("metadata.name={}", witness.name));
         let found = api.list(&params).await.map_err(|error| failure::of(&error))?;
         if let Some(raw) = found.items.iter().find(|raw| raw.name() == witness.name) {
-            let (object, odd) = raw
-                .read(witness.input, &resource)
-                .map_err(|error| ReadFailure::Unanswered(failure::said(&error)))?;
+            let (object, odd) =
+                raw.read(witness.input, &resource).map_err(|error| ReadFailure::Unanswered(failure::said(&error)))?;
             // A guard may need the very field that cannot be read.
             if let Some(field) = odd.first() {
                 return Err(ReadFailure::Unanswered(failure::said(&field.to_string())));

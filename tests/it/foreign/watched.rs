@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// An API server that lists some objects of each kind, by its plural and its field selector, and then tells of others.
@@ -167,7 +168,8 @@ async fn odd_pods_hide_no_others() {
             async move { Ok::<_, tower::BoxError>(http::Response::new(server.answer(request.uri()))) }
         });
         let (changes, mut changed) = mpsc::channel(16);
-        Pods::start(Client::new(service, "default"), changes).ask("a-node".to_owned());
+        let mut tasks = JoinSet::new();
+        Pods::start(Client::new(service, "default"), changes, &mut tasks).ask("a-node".to_owned());
         let Some(Change::Pods { pods: Ok(pods), .. }) = changed.recv().await else { panic!("seed {seed}: no pods") };
         let names: BTreeSet<&str> = pods.iter().map(|pod: &Object| pod.meta().name.as_str()).collect();
         assert!((0..ODD).all(|number| names.contains(format!("sound-{number}").as_str())), "seed {seed}: {names:?}");

@@ -19,7 +19,11 @@ fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<
         NodeFlaw::Arn(miss) => (
             "AwsAuthArnNeverMatches",
             entry.arn_span,
-            format!("The ARN {} in ConfigMap aws-auth {}, so it matches no caller. {unless}", entry.role_arn, miss.why()?),
+            format!(
+                "The ARN {} in ConfigMap aws-auth {}, so it matches no caller. {unless}",
+                entry.role_arn,
+                miss.why()?
+            ),
             "Write arn:aws:iam::ACCOUNT:role/NAME, without a path, even if the role has one.",
         ),
         NodeFlaw::Username(flaw) => (

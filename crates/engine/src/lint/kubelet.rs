@@ -10,7 +10,10 @@ pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
     let refused = class_refusals(&class.spec.kubelet);
     let told = refused.into_iter().map(|(path, why)| Flaw {
         cause: "InvalidKubeletField",
-        message: format!("EC2NodeClass {} has a value in spec.kubelet that Karpenter or the kubelet refuses: {path} {why}.", class.name()),
+        message: format!(
+            "EC2NodeClass {} has a value in spec.kubelet that Karpenter or the kubelet refuses: {path} {why}.",
+            class.name()
+        ),
         fix: "Write the value that the message names.".into(),
         field: format!("spec.kubelet.{path}"),
         fatal: !no_family_kubelet,

@@ -252,8 +252,8 @@ mod tests {
     use super::*;
     use crate::objects::input::Input;
 
-    fn odd(input: Input, value: Value) -> (Object, Vec<String>) {
-        let (object, odd) = read(Reading::As(input), &value).unwrap();
+    fn odd(input: Input, value: &Value) -> (Object, Vec<String>) {
+        let (object, odd) = read(Reading::As(input), value).unwrap();
         (object, odd.iter().map(ToString::to_string).collect())
     }
 
@@ -263,7 +263,7 @@ mod tests {
             "role": "r", "amiSelectorTerms": [{"alias": "al2023@latest"}, "al2"], "subnetSelectorTerms": "${subnets}",
             "blockDeviceMappings": [{"ebs": {"iops": "3000", "encrypted": "yes", "volumeSize": 80}}],
             "securityGroupSelectorTerms": [{"tags": ["a"]}]}});
-        let (object, odd) = odd(Input::NodeClasses, class);
+        let (object, odd) = odd(Input::NodeClasses, &class);
         assert_eq!(
             odd,
             [
@@ -285,20 +285,20 @@ mod tests {
     #[test]
     fn what_both_types_are_taken_for_is_not_odd() {
         let pool = json!({"metadata": {"name": "p"}, "spec": {"limits": {"cpu": 100, "memory": "1Gi"}}});
-        assert_eq!(odd(Input::NodePools, pool).1, [""; 0]);
+        assert_eq!(odd(Input::NodePools, &pool).1, [""; 0]);
         let budget = json!({"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "minAvailable": "50%"}});
-        assert_eq!(odd(Input::DisruptionBudgets, budget).1, [""; 0]);
+        assert_eq!(odd(Input::DisruptionBudgets, &budget).1, [""; 0]);
     }
 
     #[test]
     fn times_and_ranges_have_their_own_words() {
         let claim = json!({"metadata": {"name": "c", "creationTimestamp": "yesterday"}});
         assert_eq!(
-            odd(Input::NodeClaims, claim).1,
+            odd(Input::NodeClaims, &claim).1,
             ["metadata.creationTimestamp must be a time such as 2026-01-31T12:00:00Z"]
         );
         let deployment = json!({"metadata": {"name": "d"}, "spec": {"replicas": -1}});
-        assert_eq!(odd(Input::Deployments, deployment).1, ["spec.replicas is a number that is out of range"]);
+        assert_eq!(odd(Input::Deployments, &deployment).1, ["spec.replicas is a number that is out of range"]);
     }
 
     #[test]

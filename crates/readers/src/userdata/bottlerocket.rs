@@ -143,14 +143,11 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
     // Karpenter copies these as they are.
     model::check(below, &mut |span, wrong| {
         let (kind, message) = match wrong {
-            Wrong::Type(message) => {
-                (DefectKind::SettingRefused, message + ": Bottlerocket refuses the whole user data at boot")
-            }
             Wrong::Unfamiliar(name) => {
                 (DefectKind::UnfamiliarSetting, format!("{name} is no setting that is known here"))
             }
             Wrong::NoLaunch(message) if by_karpenter => (DefectKind::TomlWrongType, message),
-            Wrong::NoLaunch(message) => {
+            Wrong::Type(message) | Wrong::NoLaunch(message) => {
                 (DefectKind::SettingRefused, message + ": Bottlerocket refuses the whole user data at boot")
             }
             Wrong::Misspelt(name, near) => (
@@ -274,8 +271,8 @@ fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
         (Kind::Mirrors, DeValue::Table(mirrors)) => {
             mirrors.values().all(|endpoints| fits(Kind::Texts, endpoints.get_ref(), by_karpenter))
         }
-        (Kind::Any, _) => true,
-        (Kind::Text | Kind::Percent | Kind::Addresses, DeValue::String(_))
+        (Kind::Any, _)
+        | (Kind::Text | Kind::Percent | Kind::Addresses, DeValue::String(_))
         | (Kind::Integer, DeValue::Integer(_))
         | (Kind::Boolean, DeValue::Boolean(_))
         | (Kind::List | Kind::ListOrTable, DeValue::Array(_))

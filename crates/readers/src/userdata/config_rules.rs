@@ -60,7 +60,7 @@ pub fn refusals(data: &UserData, minor: Option<u32>, class: &BTreeMap<String, Js
         Family::Al2 => false,
         Family::Bottlerocket | Family::Windows => return Vec::new(),
     };
-    if !nodeadm && !data.arguments.iter().any(|argument| argument.is_taken()) {
+    if !nodeadm && !data.arguments.iter().any(super::Argument::is_taken) {
         return Vec::new();
     }
     let mut merged = Merged(BTreeMap::new());
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     fn found(kubelet: &str, minor: Option<u32>, class: &str) -> Vec<String> {
-        let lines: String = kubelet.lines().map(|line| format!("    {line}\n")).collect();
+        let lines = kubelet.lines().fold(String::new(), |all, line| all + "    " + line + "\n");
         let text = format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n{lines}");
         let data = super::super::read(&text, Family::Al2023);
         let class = serde_json::from_str(class).unwrap();

@@ -122,7 +122,9 @@ pub fn is_base64(text: &str) -> bool {
     let text: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     let padding = text.iter().rev().take_while(|b| **b == b'=').count();
     let body = text.get(..text.len() - padding).unwrap_or_default();
-    text.len() % 4 == 0 && padding <= 2 && body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
+    text.len().is_multiple_of(4)
+        && padding <= 2
+        && body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
 }
 
 #[cfg(test)]

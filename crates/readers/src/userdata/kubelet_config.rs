@@ -315,7 +315,11 @@ pub fn refusal(path: &str, value: &str) -> Option<String> {
         && number().is_some_and(|number| number < *least || number > *most)
     {
         let upper = if *most < f64::MAX { format!(" and at most {most}") } else { String::new() };
-        let lower = if *least == f64::MIN_POSITIVE { "more than 0".to_owned() } else { format!("at least {least}") };
+        let lower = if *least <= f64::MIN_POSITIVE && *least > 0.0 {
+            "more than 0".to_owned()
+        } else {
+            format!("at least {least}")
+        };
         return Some(format!("{value} must be {lower}{upper}"));
     }
     if let Some((_, least, most)) = DURATIONS.iter().find(|(field, ..)| *field == path)

@@ -232,15 +232,14 @@ fn parameters(content_type: &str) -> Result<Vec<(String, String)>, &'static str>
         let behind = rest.strip_prefix(';').ok_or(INVALID)?.trim_start();
         let (name, behind) = token(behind);
         let behind = behind.trim_start().strip_prefix('=').filter(|_| !name.is_empty()).ok_or(INVALID)?.trim_start();
-        let (value, behind) = match behind.strip_prefix('"') {
-            Some(quoted) => unquoted(quoted).ok_or(INVALID)?,
-            None => {
-                let (value, behind) = token(behind);
-                if value.is_empty() {
-                    return Err(INVALID);
-                }
-                (value.to_owned(), behind)
+        let (value, behind) = if let Some(quoted) = behind.strip_prefix('"') {
+            unquoted(quoted).ok_or(INVALID)?
+        } else {
+            let (value, behind) = token(behind);
+            if value.is_empty() {
+                return Err(INVALID);
             }
+            (value.to_owned(), behind)
         };
         let name = name.to_ascii_lowercase();
         if parameters.iter().any(|(other, own)| *other == name && *own != value) {

@@ -80,7 +80,8 @@ pub(super) fn settle(text: &str, data: &mut UserData) {
         Changes::Reading => {
             unread.get_or_insert(defect.span);
             defect.kind = DefectKind::Template;
-            "this is a template; render it first, because nodewhy cannot read it before".clone_into(&mut defect.message);
+            "this is a template; render it first, because nodewhy cannot read it before"
+                .clone_into(&mut defect.message);
             true
         }
     });
@@ -109,11 +110,7 @@ fn changes(text: &str, defect: &Defect) -> Changes {
         {
             Changes::Reading
         }
-        D::NodeConfigWrongType
-        | D::TomlWrongType
-        | D::SettingRefused
-        | D::InvalidField
-        | D::InvalidFlagValue => {
+        D::NodeConfigWrongType | D::TomlWrongType | D::SettingRefused | D::InvalidField | D::InvalidFlagValue => {
             let written = defect.span.of(text);
             // In quotes it stays a string, whatever it holds.
             if has_placeholder(written) && !written.starts_with(['"', '\'']) {

@@ -56,7 +56,8 @@ fn check(case: &Case) -> Opinion {
     // Karpenter reboots a node for broken hardware only, and has not got the reboot in time.
     // Source: karpenter-provider-aws v1.15.0 pkg/cloudprovider/cloudprovider.go `RepairPolicies`.
     let is_reported = matches!(case.wait.symptom, Symptom::HardwareBroken | Symptom::RebootPending);
-    if !is_reported && !(case.stage() == Stage::Initialize && lacks_devices()) {
+    let is_cause = is_reported || case.stage() == Stage::Initialize && lacks_devices();
+    if !is_cause {
         return Opinion::Silent;
     }
     let name = node.name();
