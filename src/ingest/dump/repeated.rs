@@ -31,7 +31,10 @@ pub(super) fn keys(text: &str) -> Vec<(Vec<String>, usize)> {
         let step = match open.last_mut() {
             None => String::new(),
             Some(Open { keys: Some(keys), key: key @ None, .. }) if begins.is_none() => {
-                let Event::Scalar(name, ..) = &event else { continue };
+                let Event::Scalar(name, ..) = &event else {
+                    *key = Some(String::new());
+                    continue;
+                };
                 *key = Some(name.to_string());
                 if !keys.insert(name.to_string()) {
                     let path = path.iter().skip(1).cloned().chain([name.to_string()]).collect();
@@ -39,7 +42,11 @@ pub(super) fn keys(text: &str) -> Vec<(Vec<String>, usize)> {
                 }
                 continue;
             }
-            Some(Open { keys: Some(_), key, .. }) => key.take().unwrap_or_default(),
+            Some(Open { keys: Some(_), key, .. }) => key.take().unwrap_or_else(|| {
+                // A collection as a key.
+                *key = Some(String::new());
+                String::new()
+            }),
             Some(Open { next, .. }) => {
                 *next += 1;
                 (*next - 1).to_string()
@@ -61,5 +68,6 @@ mod tests {
         let found: Vec<_> = found.iter().map(|(path, line)| (path.join("."), *line)).collect();
         assert_eq!(found, [("b.1.c".to_owned(), 1), ("f.g".to_owned(), 5), ("a".to_owned(), 6)]);
         assert!(super::keys("a: {b: 1}\nc: {b: 1}\n? [x]\n: {a: 1}\n").is_empty());
+        assert!(super::keys("? [x]\n: a\nb: &c a\n? *c\n: b\na: 1\n").is_empty());
     }
 }
