@@ -43,6 +43,8 @@ const UNDER_WAY: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a verdict waits for its Event.
 const COURTESY: Duration = Duration::from_secs(2);
+/// Between two Events that the last leader may have sent. Verdicts fit in between.
+const REPEAT: Duration = Duration::from_millis(200);
 /// Number of diagnoses that may wait before the sender waits.
 const QUEUE: usize = 256;
 
@@ -113,6 +115,7 @@ pub fn start(
         started: Instant::now(),
         term: None,
         queue: Queue::default(),
+        next_repeat: Instant::now(),
         failing: false,
     };
     (tasks, tokio::spawn(publisher.run(received)))
@@ -141,6 +144,8 @@ struct Publisher {
     /// The term in which all was decided that is in the queue.
     term: Option<u64>,
     queue: Queue,
+    /// When the next Event may be sent that the last leader may have sent.
+    next_repeat: Instant,
     /// The last write failed: said once, not for each that follows.
     failing: bool,
 }
@@ -209,8 +214,17 @@ impl Publisher {
     fn take(&mut self, task: Task) {
         self.follow_the_lease();
         if Some(task.term) == self.term {
-            // One that speaks for many does not wait behind them.
-            let not_before = if task.work.speaks_for_many() { self.started } else { Instant::now() };
+            let now = Instant::now();
+            let not_before = match &task.work {
+                // One that speaks for many does not wait behind them.
+                work if work.speaks_for_many() => self.started,
+                Work::Announce(_) => {
+                    let at = self.next_repeat.max(now);
+                    self.next_repeat = at + REPEAT;
+                    at
+                }
+                _ => now,
+            };
             self.queue.put(task, not_before);
             self.metrics.queue(self.queue.len());
         }

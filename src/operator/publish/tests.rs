@@ -80,6 +80,27 @@ async fn it_waits_as_long_as_the_api_server_asks() {
     assert_eq!(after(10, &requests).await, 1);
 }
 
+/// After a takeover amid an incident there are thousands of them.
+#[tokio::test(start_paused = true)]
+async fn events_that_the_last_leader_may_have_sent_delay_no_verdict() {
+    let written = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&written);
+    let (client, requests) = api_server(move |request| {
+        counted.fetch_add(usize::from(request.uri().path().contains("/nodediagnoses/")), Ordering::Relaxed);
+        http::Response::builder()
+    });
+    let tasks = publisher(client, 0).await;
+    for n in 0..100 {
+        let work = Work::Announce(verdict(n).diagnosis);
+        tasks.send(Task { term: 1, work }).await.expect("it lives");
+    }
+    let work = Work::Delete(Delete { name: "general-new".to_owned(), uid: None });
+    tasks.send(Task { term: 1, work }).await.expect("it lives");
+    let early = after(1, &requests).await;
+    assert_eq!(written.load(Ordering::Relaxed), 1);
+    assert_eq!(early + after(30, &requests).await, 100 + 1, "each is sent once");
+}
+
 /// Verdicts come first: they are not taken for failed, and are not written again.
 #[tokio::test(start_paused = true)]
 async fn an_events_api_that_hangs_holds_up_no_verdict_for_long() {
