@@ -174,7 +174,7 @@ fn every_page_links_the_reports_it_rests_on_or_says_that_there_is_none() {
             continue;
         };
         let reports = reports.split("\n\n").next().unwrap_or_default();
-        for link in reports.trim_end_matches('.').split(",\n") {
+        for link in reports.trim_end().trim_end_matches('.').split(",\n") {
             let parts = link.strip_prefix('[').and_then(|l| l.strip_suffix(')')).and_then(|l| l.split_once("]("));
             let (label, address) = parts.unwrap_or_else(|| panic!("{cause}: {link} is no link"));
             assert_eq!(

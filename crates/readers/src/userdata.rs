@@ -473,12 +473,14 @@ impl UserData {
         kept.map(|(_, &(key, value, span))| (key.to_owned(), value.to_owned(), span)).collect()
     }
 
-    /// The keys of `--node-labels` over which the kubelet exits, each with its place.
+    /// The keys of `--node-labels` over which the kubelet exits, each with its place. A key that a variable or a
+    /// template may still change is not among them.
     pub fn refused_labels(&self) -> Vec<(String, Span)> {
+        let is_template = self.defects.iter().any(|defect| defect.kind == DefectKind::Template);
         let of = |argument: &Argument| {
-            let refused = kubelet_flags::refused_labels(&argument.value);
-            let certain = refused.into_iter().filter(|(key, _)| argument.is_certain_of(key));
-            certain.map(|(key, span)| (key, argument.place(span))).collect::<Vec<_>>()
+            let mut refused = kubelet_flags::refused_labels(&argument.value);
+            refused.retain(|(key, _)| argument.is_certain_of(key) || !(is_template || has_expansion(key)));
+            refused.into_iter().map(|(key, span)| (key, argument.place(span))).collect::<Vec<_>>()
         };
         self.all("node-labels").flat_map(of).collect()
     }

@@ -5,7 +5,7 @@ use super::{Level, Mistake};
 use crate::api::Blame;
 use crate::cluster_state::AwsAuthFacts;
 use crate::objects::ConfigMap;
-use readers::aws_auth::{NODES_GROUP, NodeFlaw, RoleMapping, UsernameFlaw};
+use readers::aws_auth::{MappingDefectKind, NODES_GROUP, NodeFlaw, RoleMapping, UsernameFlaw};
 use readers::source_text::Span;
 
 /// Entries of `mapRoles` for nodes that authorize no caller.
@@ -13,9 +13,29 @@ pub fn entries(auth: &AwsAuthFacts) -> Vec<Mistake> {
     auth.read.roles.iter().filter_map(|entry| mistake(auth, entry, &entry.node_flaw()?)).collect()
 }
 
+/// Whether another entry authorizes the nodes of the same role. Then nothing is lost.
+fn is_made_up_for(auth: &AwsAuthFacts, entry: &RoleMapping) -> bool {
+    let name = |entry: &RoleMapping| entry.role_arn.trim().rsplit(['/', ':']).next().map(str::to_owned);
+    auth.read.roles.iter().any(|other| {
+        name(other) == name(entry) && other.node_flaw().is_none() && other.groups.iter().any(|g| g == NODES_GROUP)
+    })
+}
+
+/// Whether the entry has a group of the user's own, which a ClusterRoleBinding may permit to register Nodes.
+fn has_own_group(entry: &RoleMapping) -> bool {
+    entry.groups.iter().any(|group| !group.starts_with("system:"))
+}
+
+/// Whether the entry has a field that the authenticator does not know. That finding explains what the entry lacks.
+fn has_ignored_field(auth: &AwsAuthFacts, entry: &RoleMapping) -> bool {
+    let is_within = |span: Span| entry.span.start <= span.start && span.end <= entry.span.end;
+    auth.read.defects.iter().any(|defect| defect.kind == MappingDefectKind::FieldIgnored && is_within(defect.span))
+}
+
 fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<Mistake> {
     let unless = "An access entry for the role would replace it.";
     let (cause, span, message, fix): (_, Span, _, _) = match flaw {
+        NodeFlaw::Arn(_) if is_made_up_for(auth, entry) => return None,
         NodeFlaw::Arn(miss) => (
             "AwsAuthArnNeverMatches",
             entry.arn_span,
@@ -39,6 +59,7 @@ fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<
             },
             "Write username: system:node:{{EC2PrivateDNSName}}.",
         ),
+        NodeFlaw::Groups if has_ignored_field(auth, entry) || has_own_group(entry) => return None,
         NodeFlaw::Groups => (
             "AwsAuthEntryIncomplete",
             entry.groups_span.unwrap_or(entry.span),

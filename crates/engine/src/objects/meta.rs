@@ -235,7 +235,8 @@ impl Condition {
 
     /// `Unknown NodeNotFound: Node not registered with cluster`.
     pub fn shown(&self) -> String {
-        let mut out = self.status.to_string();
+        let mut out = String::with_capacity(self.status.len() + self.reason.len() + self.message.len() + 3);
+        out.push_str(&self.status);
         if !self.reason.is_empty() && self.reason != self.type_ {
             out.push(' ');
             out.push_str(&self.reason);

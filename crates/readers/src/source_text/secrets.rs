@@ -14,9 +14,11 @@ pub(super) fn secrets(text: &str, by_line: bool) -> Vec<Span> {
     let mut found = inline(text, by_line);
     if text.contains('\n') {
         found.extend(blocks::blocks(text));
-    }
-    for line in logical_lines(text) {
-        commands::secrets(text, line, &mut found);
+        for line in logical_lines(text) {
+            commands::secrets(text, line, &mut found);
+        }
+    } else {
+        commands::secrets(text, Span::new(0, text.len()), &mut found);
     }
     found.retain(|span| span.start < span.end);
     found.sort_unstable();

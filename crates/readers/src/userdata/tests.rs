@@ -476,7 +476,7 @@ fn an_empty_taint_at_the_end_is_pointed_at_within_the_text() {
 /// certain is.
 fn refuses(call: &str) -> bool {
     let data = read(&format!("#!/bin/bash\n/etc/eks/bootstrap.sh {call}\n"), Family::Custom);
-    assert_eq!(data.refused_labels().len(), 1, "{call}");
+    assert_eq!(data.refused_labels().len(), usize::from(!call.contains("x${")), "{call}");
     kinds(&data).contains(&DefectKind::RefusedLabel)
 }
 

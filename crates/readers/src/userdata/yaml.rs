@@ -119,7 +119,8 @@ fn of_yaml_1_1(node: &mut YamlNode, source: &str) {
 /// The mistake in a text, without its place, and without advice to whoever calls the parser.
 pub fn mistake(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error as E;
-    match error {
+    const TOO_DEEP: &str = "it nests too deeply, or its aliases repeat too much text";
+    match error.without_snippet() {
         E::DuplicateMappingKey { key: Some(key), .. } => {
             format!("the key {} is written twice in one map", source_text::mask(key))
         }
@@ -129,13 +130,15 @@ pub fn mistake(error: &serde_saphyr::Error) -> String {
         | E::AliasReplayCounterOverflow { .. }
         | E::AliasReplayLimitExceeded { .. }
         | E::AliasExpansionLimitExceeded { .. }
-        | E::AliasReplayStackDepthExceeded { .. } => {
-            "it nests too deeply, or its aliases repeat too much text".to_owned()
-        }
+        | E::AliasReplayStackDepthExceeded { .. } => TOO_DEEP.to_owned(),
         _ => {
             let said = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
             let first = said.lines().next().unwrap_or_default();
-            first.split_once(" at line ").map_or(first, |(said, _)| said).to_owned()
+            let first = first.split_once(" at line ").map_or(first, |(said, _)| said);
+            // With a snippet the place comes first: `error: line 1 column 4: …`.
+            let behind = first.strip_prefix("error: line ").and_then(|rest| rest.split_once(": "));
+            let first = behind.map_or(first, |(_, said)| said);
+            if first.contains("recursion limit") { TOO_DEEP.to_owned() } else { first.to_owned() }
         }
     }
 }
