@@ -662,16 +662,22 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
     .collect()
 }
 
+/// A message as a sentence. The name of a setting keeps its first letter: `settings.kubernetes`, `cloud-init`.
+fn sentence(message: &str) -> String {
+    let message = message.trim_end_matches('.');
+    let word = message.split(' ').next().unwrap_or_default();
+    let Some(first) = message.chars().next().filter(|_| !word.contains(['.', '-', '_', '/'])) else {
+        return format!("{message}.");
+    };
+    format!("{}{}.", first.to_uppercase(), &message[first.len_utf8()..])
+}
+
 /// Mistakes and lost arguments that the reader of user data finds.
 fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<String>) -> Vec<Mistake> {
     let told = |span, cause: String, message: &str, level, grave| Mistake {
         level,
         cause,
-        message: format!(
-            "{}{}.",
-            message.get(..1).unwrap_or_default().to_uppercase(),
-            message.get(1..).unwrap_or(message).trim_end_matches('.')
-        ),
+        message: sentence(message),
         fix: None,
         blame: blame.clone().at(text, span),
         grave,
