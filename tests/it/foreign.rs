@@ -18,7 +18,7 @@ use nodewhy::ingest::dump::{Summary, load_from};
 use nodewhy::kube_client::protobuf::schema::{ANSWERS, Message, MessageField, PATHS, Shape};
 use readers::source_text;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use testkit::corpus::{case_folders, case_objects};
 use testkit::objects::{CLUSTER, documents, examples_in};
@@ -197,8 +197,12 @@ fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
                         said()
                     );
                 }
-                let accounted = summary.objects + summary.ignored + summary.complaints.len();
-                assert_eq!(accounted, all.len(), "{}", said());
+                // An object with an odd field is read without it, and the complaint begins with the kind.
+                let kinds: BTreeSet<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+                let is_of_field = |message: &str| message.split_once(' ').is_some_and(|(kind, _)| kinds.contains(kind));
+                let unread = summary.complaints.iter().filter(|c| !is_of_field(&c.message));
+                let unread: BTreeSet<_> = unread.map(|c| (c.document, c.item)).collect();
+                assert_eq!(summary.objects + summary.ignored + unread.len(), all.len(), "{}", said());
                 for complaint in &summary.complaints {
                     let place =
                         (complaint.file.as_str(), complaint.line > 0, complaint.document > 0 || complaint.item > 0);

@@ -116,9 +116,12 @@ pub fn integer(text: &str) -> Option<i64> {
     Some(if minus { -value } else { value })
 }
 
-/// Bytes in base64.
+/// Whether the text is bytes in base64, or may have been before somebody shortened or masked it for a report.
 // Go 1.25 encoding/base64 StdEncoding: line ends are left out
 pub fn is_base64(text: &str) -> bool {
+    if ["...", "…", "***"].iter().any(|mark| text.contains(mark)) {
+        return true;
+    }
     let text: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     let padding = text.iter().rev().take_while(|b| **b == b'=').count();
     let body = text.get(..text.len() - padding).unwrap_or_default();
@@ -171,6 +174,7 @@ mod tests {
             [Some(true), Some(false), None, None]
         );
         assert!(is_base64("LS0tLS1CRUdJTg==") && is_base64("") && is_base64("e30=\n"));
+        assert!(is_base64("LS0tLS1CR...") && is_base64("***") && is_base64("LS0tLS1CR…"));
         assert!(!is_base64("-----BEGIN") && !is_base64("e30") && !is_base64("echo hi!"));
     }
 }
