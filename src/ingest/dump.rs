@@ -49,6 +49,11 @@ impl fmt::Display for Complaint {
     }
 }
 
+/// A text of the file, which may be of any length and may hold secrets, for a complaint.
+fn shortened(text: &str, most: usize) -> String {
+    readers::source_text::mask(text).chars().take(most).collect()
+}
+
 /// Facts about a dump besides the state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
@@ -263,7 +268,7 @@ impl Reader<'_> {
         let piece = place::Piece::from(source);
         for field in odd {
             let line = field.line.map_or_else(|| piece.place_of(&field.path).line, |line| source.line + line);
-            self.complain(line, format!("{of}: {field}"));
+            self.complain(line, format!("{of}: {}", shortened(&field.to_string(), 300)));
         }
     }
 
@@ -293,7 +298,7 @@ impl Reader<'_> {
                 self.summary.objects += 1;
                 if !odd.is_empty() && !self.sink.odd_fields(&object, &odd, source) {
                     let kind = object.former_kind().map_or_else(|| object.type_meta().kind, str::to_owned);
-                    self.odd_fields(&format!("{kind} {}", object.meta().name), &odd, source);
+                    self.odd_fields(&format!("{kind} {}", shortened(&object.meta().name, 63)), &odd, source);
                 }
                 if let Some(own) = object.provider_apart() {
                     self.sink.object(own, source);
@@ -347,8 +352,8 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Reading) -> Result<(Object, Vec<OddF
     if type_.kind.is_empty() {
         return Piece::Untyped;
     }
-    // A stranger's text, of any length. Kubernetes has no kind longer than a label, nor a version.
-    let told = |name: &str| readers::source_text::mask(name).chars().take(63).collect::<String>();
+    // Kubernetes has no kind longer than a label, nor a version.
+    let told = |name: &str| shortened(name, 63);
     let kind = || told(&type_.kind);
     let reading = type_.reading();
     let (input, command) = match reading {
