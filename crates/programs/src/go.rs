@@ -13,13 +13,18 @@ use std::{
 /// The folder with the source of a module (`example.com/module@v1.2.3`).
 pub fn module_source(module: &str) -> PathBuf {
     let output = download(|| {
-        let output = go().current_dir(folder()).args(["mod", "download", "-json", module]).output().expect(NO_GO);
+        let mut go = go();
+        go.current_dir(folder()).env("GOTOOLCHAIN", TOOLCHAIN).args(["mod", "download", "-json", module]);
+        let output = go.output().expect(NO_GO);
         let said = String::from_utf8_lossy(&output.stdout);
         if output.status.success() { Ok(output.stdout) } else { Err(format!("go mod download {module}: {said}")) }
     });
     let answer: serde_json::Value = serde_json::from_slice(&output).expect("go writes JSON");
     answer["Dir"].as_str().expect("a downloaded module has a folder").into()
 }
+
+/// The newest Go that a pinned module requires. Only downloads use it, and the module proxy serves it.
+const TOOLCHAIN: &str = "go1.26.10";
 
 /// What reads EKS's NodeConfigs, as eksctl pins it.
 pub const NODEADM: &str = "github.com/awslabs/amazon-eks-ami/nodeadm@v0.0.0-20260213141146-147b13ea3f4a";

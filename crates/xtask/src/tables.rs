@@ -29,7 +29,7 @@ pub fn write(root: &Path) -> Result<String, String> {
 
 /// The folder of a module's source, MODULE@VERSION.
 fn source(module: &str) -> Result<PathBuf, String> {
-    let output = Command::new("go").args(["mod", "download", "-json", module]).output();
+    let output = Command::new("go").env("GOTOOLCHAIN", "auto").args(["mod", "download", "-json", module]).output();
     let output = output.map_err(|error| format!("go: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let folder = said.lines().find_map(|line| line.trim().strip_prefix("\"Dir\": \"")?.strip_suffix("\","));

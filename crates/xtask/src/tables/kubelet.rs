@@ -10,7 +10,7 @@ pub const CONFIG_TABLE: &str = "crates/readers/src/userdata/kubelet_config.tsv";
 pub const FLAGS_TABLE: &str = "crates/readers/src/userdata/kubelet_flags.tsv";
 
 /// The minor versions of Kubernetes 1 whose configuration is read: from the first that reads drop-in files.
-pub const MINORS: std::ops::RangeInclusive<u32> = 28..=36;
+pub const MINORS: std::ops::RangeInclusive<u32> = 28..=37;
 
 /// The files that declare the types of the configuration.
 const FILES: [(&str, &str); 3] = [
