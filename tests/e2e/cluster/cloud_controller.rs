@@ -143,11 +143,16 @@ async fn what_nodewhy_sends_after_the_cloud_controller_is_through_changes_nothin
     let late = scene.machines("late", 3).await;
     scene.until_ec2_is_asked();
     too_recent(cluster, 11, late.len()).await;
+    // The cloud controller's writes wait too. If it were denied until now, it would come back only after its backoff, and
+    // nodewhy's write does not outlive the term of its Lease.
+    scene.proxy.set(Traffic::Held(A_NODE));
+    scene.permit();
+    scene.report(&late, 11).await;
+    wait_until(SOON, || (scene.proxy.held() > 0).then_some(()));
     cluster.proxy.set(Traffic::Held(A_NODE));
     cluster.at(45).await;
     wait_until(SOON, || (cluster.proxy.held() > 0).then_some(()));
-    scene.permit();
-    scene.report(&late, 45).await;
+    scene.proxy.set(Traffic::Flows);
     scene.until_tainted(0).await;
     cluster.proxy.set(Traffic::Flows);
     wait_until(SOON, || metric(&cluster.nodewhy, CONFLICTS).filter(|conflicts| *conflicts >= 1.0));
