@@ -4,7 +4,7 @@ use crate::operator::aws_asker::Asker;
 use aws::Options;
 use aws::questions::{self, Question};
 use chrono::{DateTime, TimeDelta, Utc};
-use engine::rules::shared::told_by_aws;
+use engine::facts::told_by_aws;
 use engine::triage::Triage;
 use engine::triage::change::Change;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,8 +5,8 @@ use chrono::TimeDelta;
 use engine::api::{NodeDiagnosisStatus, Stage};
 use engine::case::Case;
 use engine::cluster_state::aws::{self, Told};
+use engine::facts::told_by_aws;
 use engine::rules;
-use engine::rules::shared::told_by_aws;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -250,7 +250,7 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
 }
 
 fn images(case: &Case, questions: &mut BTreeSet<Question>) {
-    let Some(image) = rules::shared::machine_image::of(case) else { return };
+    let Some(image) = engine::facts::machine_image::of(case) else { return };
     if matches!(case.cluster.aws().image(image), Told::Absent(_)) {
         witness(case, questions);
     }

@@ -2,8 +2,11 @@
 //!
 //! Pure and deterministic: the same state at the same time gives the same bytes.
 
+mod agent_reports;
+mod aws_denials;
 pub mod log_source;
 mod named;
+mod owner;
 pub mod survey;
 pub mod timeline;
 
@@ -19,6 +22,8 @@ use crate::case::stage::{self, Thresholds};
 use crate::case::{Case, duration};
 use crate::cluster_state::memo::Memo;
 use crate::cluster_state::{ClusterState, Subject};
+use crate::explain;
+use crate::facts;
 use crate::objects::former::inline_of;
 use crate::objects::input::Input;
 use crate::rules::{self, Rule};
@@ -165,7 +170,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     if finding.confidence != Confidence::Certain {
         unknowns.splice(..0, case.changed_since_launch());
         unknowns.extend(missing(case));
-        for denial in rules::shared::aws_denials::of(case) {
+        for denial in aws_denials::of(case) {
             if !finding.denied.contains(&denial.action) {
                 unknowns.push(Unknown {
                     source: Witness::Aws,
@@ -181,9 +186,9 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     if !evidence.iter().any(told) {
         evidence.insert(0, case.wait.evidence.clone());
     }
-    evidence.extend(rules::shared::contrast::evidence(case));
-    evidence.extend(rules::shared::change::evidence(case));
-    for report in rules::shared::agent_reports::evidence(case) {
+    evidence.extend(explain::contrast::evidence(case));
+    evidence.extend(facts::change::evidence(case));
+    for report in agent_reports::evidence(case) {
         if !evidence.iter().any(|e| (&e.object, &e.field) == (&report.object, &report.field)) {
             evidence.push(report);
         }
@@ -202,7 +207,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         condition("Judged", true, cause, Text::default()),
         condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }, summary.clone()),
     ];
-    let steps = finding.steps.into_iter().chain(rules::shared::owner::step(case, finding.blame.as_deref())).collect();
+    let steps = finding.steps.into_iter().chain(owner::step(case, finding.blame.as_deref())).collect();
     let status = NodeDiagnosisStatus {
         stage: case.stage(),
         cause: cause.into(),

@@ -11,7 +11,6 @@ pub mod launch;
 pub mod logs;
 pub mod network;
 pub mod node;
-pub mod shared;
 pub mod taints;
 pub mod unknown;
 pub mod userdata;
@@ -21,11 +20,13 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::aws::Told;
+use crate::explain;
+use crate::explain::network_path::NetworkQuestions;
+use crate::facts;
 use crate::objects::input::Input;
 use crate::objects::{Ami, Image, NodeClass};
 use crate::upstream::karpenter::Karpenter;
 use readers::aws_auth::identity::Identity;
-use shared::network_path::NetworkQuestions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -245,17 +246,17 @@ pub fn of_stage(stage: Stage) -> Option<&'static OfStage> {
 
 /// The identity of the node's kubelet, if only the API server can say whether it may create its Node.
 pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
-    shared::aws_auth_role::in_doubt(case)
+    facts::aws_auth_role::in_doubt(case)
 }
 
 /// The name of the node role, if nodewhy can derive it.
 pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
-    shared::node_role::name(case)
+    facts::node_role::name(case)
 }
 
 /// The name of the instance profile of the node.
 pub fn profile_of_machine<'w>(case: &Case<'w>) -> Option<&'w str> {
-    shared::node_role::profile_name(case)
+    facts::node_role::profile_name(case)
 }
 
 /// The role of the node, if the node joins only with certain policies.
@@ -265,32 +266,32 @@ pub fn policies_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
 
 /// The key of the instance's volumes, if EC2 may have terminated the instance because of it.
 pub fn volume_key_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
-    shared::instance_state::key_in_question(case)
+    facts::instance_state::key_in_question(case)
 }
 
 /// The image with a snapshot that EC2 may have failed to decrypt.
 pub fn encrypted_image_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
-    shared::instance_state::image_in_question(case)
+    facts::instance_state::image_in_question(case)
 }
 
 /// The instance types that the node's image may not fit.
 pub fn types_in_question<'w>(case: &Case<'w>) -> Vec<&'w str> {
-    shared::image_fit::types_in_question(case)
+    explain::image_fit::types_in_question(case)
 }
 
 /// The ARN of the key of the instance's volumes, if its policy and grants decide.
 pub fn key_users_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
-    shared::instance_state::key_users_in_question(case)
+    facts::instance_state::key_users_in_question(case)
 }
 
 /// The code of the EC2 quota because of which EC2 refused a launch.
 pub fn quota_in_question(case: &Case) -> Option<&'static str> {
-    shared::launch_blame::quota_in_question(case)
+    explain::launch_blame::quota_in_question(case)
 }
 
 /// The questions about the instance's network path to the API server and to AWS that nodewhy can ask so far.
 pub fn network_questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
-    shared::network_path::questions(case)
+    explain::network_path::questions(case)
 }
 
 /// A fault of an image that is visible before a launch: the rule that explains it, the field to change, and the
@@ -302,11 +303,11 @@ pub fn preflight(
     karpenter: Option<&Karpenter>,
 ) -> Option<(&'static Rule, &'static str, String)> {
     let unavailable = || {
-        let message = shared::image_selection::preflight(told, class, ami)?;
+        let message = facts::image_selection::preflight(told, class, ami)?;
         Some((&launch::image_not_available::RULE, "spec.amiSelectorTerms", message))
     };
     let too_small = || {
-        let message = shared::image_fit::preflight(told.known()?.0, class, ami, karpenter)?;
+        let message = explain::image_fit::preflight(told.known()?.0, class, ami, karpenter)?;
         Some((&launch::image_does_not_fit::RULE, "spec.blockDeviceMappings", message))
     };
     unavailable().or_else(too_small)

@@ -3,8 +3,8 @@
 
 use super::flaw::Flaw;
 use crate::case::duration;
+use crate::facts::network_plugin;
 use crate::objects::{DaemonSet, NodeClass, NodePool, Requirement};
-use crate::rules::shared::network_plugin;
 use crate::upstream::karpenter::REGISTRATION_TIMEOUT;
 use crate::upstream::startup_taint;
 use chrono::TimeDelta;

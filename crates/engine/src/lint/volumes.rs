@@ -1,8 +1,8 @@
 //! Volumes of a node class that EC2 refuses, or that are not the ones meant.
 
 use super::flaw::Flaw;
+use crate::facts::volume_refusal::volume_refusal;
 use crate::objects::{BlockDevice, NodeClass};
-use crate::rules::shared::volume_refusal::volume_refusal;
 
 /// Mistakes in the volumes of an EC2NodeClass.
 pub fn flaws(class: &NodeClass) -> Vec<Flaw> {

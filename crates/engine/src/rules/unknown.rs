@@ -4,10 +4,10 @@ use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::case::stage::Symptom;
+use crate::explain::commands;
+use crate::explain::instance_questions::ask_the_instance;
+use crate::explain::logged;
 use crate::objects::{Node, NodeClaim, NodePool};
-use crate::rules::shared::commands;
-use crate::rules::shared::instance_questions::ask_the_instance;
-use crate::rules::shared::logged;
 
 pub const CAUSE: &str = "Unknown";
 

@@ -5,9 +5,10 @@ use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::memo::Memo;
+use crate::explain::commands;
+use crate::facts::access_entry;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClass};
-use crate::rules::shared::{access_entry, commands};
 use chrono::TimeDelta;
 use readers::source_text::{Span, excerpt};
 

@@ -5,8 +5,8 @@ use crate::api::Stage;
 use crate::case::Case;
 use crate::cluster_state::class_members::DIMENSIONS;
 use crate::cluster_state::memo::Memo;
+use crate::facts::machine_image;
 use crate::objects::NodeClaim;
-use crate::rules::shared::machine_image;
 use std::sync::Arc;
 
 /// The suspects for all machines of the case's group. `None` if a machine is compared by its Node, or by what Karpenter

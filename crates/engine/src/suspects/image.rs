@@ -3,7 +3,7 @@
 use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
-use crate::rules::shared::machine_image;
+use crate::facts::machine_image;
 
 pub const IMAGE: CauseCandidate = CauseCandidate {
     cause: "ImageNeverJoins",

@@ -4,7 +4,7 @@ use super::differential::key;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::Case;
-use crate::rules::shared::{commands, launch_error};
+use crate::explain::{commands, launch_error};
 
 const BEHIND: &[&str] = &["LaunchFailed"];
 

@@ -7,8 +7,8 @@ use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
+use crate::facts::{node_role, proxy};
 use crate::objects::NodeClass;
-use crate::rules::shared::{node_role, proxy};
 use readers::source_text::{Span, excerpt};
 
 /// The subnets that the instance may be in: those of its zone, if the zone is known.

@@ -4,10 +4,11 @@ use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::Case;
+use crate::explain::pull;
+use crate::facts::custom_networking::custom_networking;
+use crate::facts::{cni_permissions, network_plugin};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, Pod};
-use crate::rules::shared::custom_networking::custom_networking;
-use crate::rules::shared::{cni_permissions, network_plugin, pull};
 use crate::upstream::vpc_cni;
 
 const STAGES: &[Stage] = &[Stage::Initialize, Stage::Ready];

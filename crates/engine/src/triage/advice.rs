@@ -4,8 +4,8 @@ use crate::api::pool_machines::PoolMachines;
 use crate::api::{FixStep, Risk};
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::class_members::ClassMembers;
+use crate::explain::commands;
 use crate::objects::{NodeClass, NodePool};
-use crate::rules::shared::commands;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 

@@ -7,8 +7,8 @@ use crate::api::pool_machines::{LastJoined, MachinesOfCause, PoolMachines};
 use crate::api::schema_limits::{CAUSES, STEPS};
 use crate::api::{Evidence, Named, NodeDiagnosis, NodeDiagnosisSpec, ObjectRef};
 use crate::cluster_state::{ClusterState, diagnosis_name};
+use crate::facts::change;
 use crate::objects::NodeClaim;
-use crate::rules::shared::change;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
 

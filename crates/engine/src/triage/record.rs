@@ -9,9 +9,9 @@ use crate::case::changed::is_forgotten;
 use crate::case::{deletion_reason, stage};
 use crate::cluster_state::{ClusterState, Subject};
 use crate::diagnose;
+use crate::facts::told_by_aws;
 use crate::remediation::{self, Remark, remediated};
 use crate::rules;
-use crate::rules::shared::told_by_aws;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::facts::access_entry::{self, Entrance};
+use crate::facts::node_role;
+use crate::facts::role_in_use;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::access_entry::{self, Entrance};
-use crate::rules::shared::node_role;
-use crate::rules::shared::role_in_use;
 
 pub static RULE: Rule = Rule {
     cause: "AccessEntryWrongType",

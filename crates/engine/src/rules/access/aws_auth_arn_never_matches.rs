@@ -3,10 +3,10 @@
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::facts::aws_auth_role;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::aws_auth_role;
-use crate::rules::shared::commands;
 use readers::aws_auth::{Miss, Verdict};
 
 pub static RULE: Rule = Rule {

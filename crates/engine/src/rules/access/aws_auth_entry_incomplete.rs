@@ -3,13 +3,13 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::facts::aws_auth_role;
+use crate::facts::slip::is_slip;
+use crate::facts::{node_role, role_in_use};
 use crate::objects::ReviewStatus;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::aws_auth_role;
-use crate::rules::shared::commands;
-use crate::rules::shared::slip::is_slip;
-use crate::rules::shared::{node_role, role_in_use};
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, UsernameFlaw, Verdict, WINDOWS_GROUP};
 

@@ -4,10 +4,10 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::{PROFILE, Told};
+use crate::facts::node_role;
 use crate::objects::InstanceProfile;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
 

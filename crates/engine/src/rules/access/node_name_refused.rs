@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::facts::kubelet_without_node::{Whose, of_this_machine};
 use crate::objects::Webhook;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::kubelet_without_node::{Whose, of_this_machine};
 use readers::aws_auth::{NodeName, Verdict};
 
 pub static RULE: Rule = Rule {

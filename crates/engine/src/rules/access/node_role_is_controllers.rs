@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::facts::controller_role;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::controller_role;
 
 pub static RULE: Rule = Rule {
     cause: "NodeRoleIsControllers",

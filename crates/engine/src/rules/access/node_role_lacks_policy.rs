@@ -4,10 +4,10 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::ROLE_POLICIES;
+use crate::facts::{node_role, role_in_use};
 use crate::objects::RolePolicies;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::{node_role, role_in_use};
 use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {

@@ -3,14 +3,14 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::facts::access_entry::{self, Entrance};
+use crate::facts::aws_auth_role;
+use crate::facts::controller_role;
+use crate::facts::node_role;
+use crate::facts::told_by_aws::or_ask;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::access_entry::{self, Entrance};
-use crate::rules::shared::aws_auth_role;
-use crate::rules::shared::commands;
-use crate::rules::shared::controller_role;
-use crate::rules::shared::node_role;
-use crate::rules::shared::told_by_aws::or_ask;
 use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
 
 pub static RULE: Rule = Rule {

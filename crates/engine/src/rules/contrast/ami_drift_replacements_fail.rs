@@ -4,12 +4,12 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
+use crate::explain::commands;
+use crate::explain::image_drift::{self, Replaced, Replacement, is_of};
+use crate::facts::told_by_aws::or_ask;
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::image_drift::{self, Replaced, Replacement, is_of};
-use crate::rules::shared::told_by_aws::or_ask;
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {

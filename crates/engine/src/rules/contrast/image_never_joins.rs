@@ -3,11 +3,11 @@
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::commands;
+use crate::explain::contrast;
+use crate::explain::image_drift;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::contrast;
-use crate::rules::shared::image_drift;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNeverJoins",

@@ -3,11 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::contrast;
+use crate::explain::instance_questions::ask_the_instance;
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::contrast;
-use crate::rules::shared::instance_questions::ask_the_instance;
 
 pub static RULE: Rule = Rule {
     cause: "InstanceTypeNeverJoins",

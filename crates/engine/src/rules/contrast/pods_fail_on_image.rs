@@ -5,9 +5,9 @@ use crate::case::Case;
 use crate::case::by_image::{ByImage, by_image};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
+use crate::explain::agent_chain::last_words;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::last_words;
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::contrast;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::contrast;
 
 pub static RULE: Rule = Rule {
     cause: "ZoneNeverJoins",

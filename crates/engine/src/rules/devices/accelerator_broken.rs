@@ -4,12 +4,12 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::case::{Case, timestamp};
+use crate::explain::commands;
+use crate::explain::repair;
+use crate::facts::requested_resources::missing;
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::repair;
-use crate::rules::shared::requested_resources::missing;
 
 pub static RULE: Rule = Rule {
     cause: "AcceleratorBroken",

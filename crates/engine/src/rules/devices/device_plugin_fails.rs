@@ -5,11 +5,11 @@ use crate::case::Case;
 use crate::case::device_missing::{DeviceGap, DeviceMissing, device_missing};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
+use crate::explain::agent_chain::of_pod;
+use crate::explain::logged::{self, excerpt};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::of_pod;
-use crate::rules::shared::logged::{self, excerpt};
 use crate::upstream::device_plugins::{MIG_CONFIG, MIG_SLICE, MIG_STATE, offers};
 use logs::fact::Trouble;
 

@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::agent_chain::{of_pod, refused, without_pod};
+use crate::facts::placement;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{of_pod, refused, without_pod};
-use crate::rules::shared::placement;
 
 pub static RULE: Rule = Rule {
     cause: "DraDriverSilent",

@@ -5,9 +5,9 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::rejected_pods::{RejectedPods, rejected_pods};
 use crate::case::stage::Symptom;
+use crate::explain::{commands, repair};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::{commands, repair};
 use readers::source_text::mask;
 
 pub static RULE: Rule = Rule {

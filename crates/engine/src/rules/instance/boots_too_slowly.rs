@@ -4,10 +4,10 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, duration};
 use crate::cluster_state::memo::Memo;
+use crate::explain::instance_questions::ask_the_instance;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
 use crate::rules::Rule;
-use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::upstream::karpenter::{REGISTRATION_TIMEOUT, UNREGISTERED_TAINT};
 use chrono::TimeDelta;
 

@@ -6,10 +6,10 @@ use crate::case::left_taint::SHUT_DOWN;
 use crate::case::stage::Symptom;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::INSTANCE;
+use crate::facts::instance_state::{encryption, ended, gone};
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::instance_state::{encryption, ended, gone};
 
 pub static RULE: Rule = Rule {
     cause: "InstanceEnded",

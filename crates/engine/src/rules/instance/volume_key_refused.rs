@@ -4,13 +4,13 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::Told;
+use crate::facts::image_selection::selected_by;
+use crate::facts::instance_state::{Encryption, Ended, encryption, ended};
+use crate::facts::key_users;
+use crate::facts::key_users::LeftOut;
 use crate::objects::input::Input;
 use crate::objects::{KmsKey, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::image_selection::selected_by;
-use crate::rules::shared::instance_state::{Encryption, Ended, encryption, ended};
-use crate::rules::shared::key_users;
-use crate::rules::shared::key_users::LeftOut;
 use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {

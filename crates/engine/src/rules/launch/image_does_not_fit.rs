@@ -4,12 +4,12 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::IMAGE;
+use crate::explain::commands;
+use crate::explain::image_fit::{self, Misfit, SmallVolume, Want};
+use crate::facts::image_selection::selected_by;
 use crate::objects::input::Input;
 use crate::objects::{Image, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::image_fit::{self, Misfit, SmallVolume, Want};
-use crate::rules::shared::image_selection::selected_by;
 use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {

@@ -4,12 +4,12 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::{IMAGE, Told};
+use crate::explain::commands;
+use crate::facts::image_selection::selected_by;
+use crate::facts::machine_image;
 use crate::objects::input::Input;
 use crate::objects::{Image, NodeClaim};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::image_selection::selected_by;
-use crate::rules::shared::machine_image;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNotAvailable",

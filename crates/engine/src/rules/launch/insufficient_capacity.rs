@@ -4,11 +4,11 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::launch_blame;
+use crate::explain::launch_error::{self, FaultIn};
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodeClass, NodePool};
 use crate::rules::Rule;
-use crate::rules::shared::launch_blame;
-use crate::rules::shared::launch_error::{self, FaultIn};
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {

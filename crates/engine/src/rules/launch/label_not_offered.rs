@@ -4,10 +4,10 @@ use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::unplaced::{Unplaced, asked, restricted_label};
+use crate::facts::workload::PodWorkload;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodePool, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::workload::PodWorkload;
 use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {

@@ -3,13 +3,13 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::explain::launch_blame;
+use crate::explain::launch_error::{self, FaultIn, LaunchError};
+use crate::explain::logged::{self, Root};
 use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::launch_blame;
-use crate::rules::shared::launch_error::{self, FaultIn, LaunchError};
-use crate::rules::shared::logged::{self, Root};
 use logs::fact::Trouble;
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};

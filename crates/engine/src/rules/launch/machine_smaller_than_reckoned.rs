@@ -4,10 +4,10 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::outgrown::{Outgrown, TooSmall};
+use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{Node, quantity};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
 use readers::source_text::{self, Span};
 
 pub static RULE: Rule = Rule {

@@ -6,11 +6,11 @@ use crate::case::Case;
 use crate::case::extended::Offer;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::unplaced::{Lack, POD_ENI, Unplaced, Why, requested};
+use crate::explain::commands;
+use crate::facts::workload::PodWorkload;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, NodePool, Requirement, quantity};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::workload::PodWorkload;
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::reckoning::{self, MIB};
 

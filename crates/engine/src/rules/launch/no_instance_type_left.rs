@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{NodeClass, NodePool, Requirement};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
 use crate::upstream::reckoning::GIB;
 use chrono::TimeDelta;
 

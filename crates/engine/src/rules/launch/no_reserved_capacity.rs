@@ -5,10 +5,10 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::case::unplaced::Unplaced;
+use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{CapacityReservation, NodeClass, NodePool, Pod, Requirement};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {

@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
 use crate::objects::Condition;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::commands;
 use crate::upstream::karpenter::{LAUNCH_TIMEOUT, REGISTRATION_TIMEOUT};
 
 pub static RULE: Rule = Rule {

@@ -4,13 +4,14 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::logged::{self, Root};
+use crate::explain::{commands, launch_blame, launch_error};
+use crate::facts::kubelet_version;
+use crate::facts::slip::is_slip;
+use crate::facts::volume_refusal::volume_refusal;
 use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
 use crate::rules::Rule;
-use crate::rules::shared::logged::{self, Root};
-use crate::rules::shared::slip::is_slip;
-use crate::rules::shared::volume_refusal::volume_refusal;
-use crate::rules::shared::{commands, kubelet_version, launch_blame, launch_error};
 use crate::upstream::image_releases;
 use logs::fact::Trouble;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,10 +4,10 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::refused_pool::stands;
+use crate::explain::logged::{self, Root};
 use crate::objects::input::Input;
 use crate::objects::{Condition, NodePool};
 use crate::rules::Rule;
-use crate::rules::shared::logged::{self, Root};
 use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {

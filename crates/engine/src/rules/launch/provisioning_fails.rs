@@ -6,11 +6,11 @@ use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::ClassFacts;
+use crate::explain::launch_error::{self, FaultIn};
+use crate::explain::{commands, launch_blame, logged};
 use crate::objects::input::Input;
 use crate::objects::{Meta, NodeClaim, NodePool, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::launch_error::{self, FaultIn};
-use crate::rules::shared::{commands, launch_blame, logged};
 use logs::fact::{Fact, Trouble};
 
 pub static RULE: Rule = Rule {

@@ -3,11 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::explain::launch_error;
 use crate::objects::input::Input;
 use crate::objects::{NodeClass, SecurityGroup};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::launch_error;
 
 pub static RULE: Rule = Rule {
     cause: "SecurityGroupsOfTwoVpcs",

@@ -3,11 +3,11 @@
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::logged;
+use crate::facts::network_plugin::KUBE_PROXY;
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::logged;
-use crate::rules::shared::network_plugin::KUBE_PROXY;
 use logs::fact::{Reason, Trouble};
 
 pub static RULE: Rule = Rule {

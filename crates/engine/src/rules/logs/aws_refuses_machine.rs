@@ -3,10 +3,10 @@
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::{launch_blame, launch_error, logged};
 use crate::objects::input::Input;
 use crate::objects::{Pod, ServiceAccount};
 use crate::rules::Rule;
-use crate::rules::shared::{launch_blame, launch_error, logged};
 use crate::upstream::credentials::Credentials;
 use crate::upstream::karpenter::is_karpenter;
 use logs::fact::{Reason, Trouble};

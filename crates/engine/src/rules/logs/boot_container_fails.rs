@@ -3,9 +3,9 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::logged;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::logged;
 use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {

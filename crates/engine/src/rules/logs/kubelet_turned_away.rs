@@ -3,10 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::explain::logged::{self, Root};
+use crate::facts::{access_entry, aws_auth_role, node_role};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::logged::{self, Root};
-use crate::rules::shared::{access_entry, aws_auth_role, commands, node_role};
 use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {

@@ -3,9 +3,10 @@
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::logged;
+use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::{logged, network_plugin};
 use logs::fact::{Fact, Reason, Trouble};
 
 pub static RULE: Rule = Rule {

@@ -5,9 +5,9 @@ use crate::case::Case;
 use crate::case::failing_agent::failing_agent;
 use crate::case::finding::Opinion;
 use crate::case::stage::Symptom;
+use crate::explain::agent_chain::of_pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::of_pod;
 use crate::upstream::network_agents::KUBE_PROXY;
 
 pub static RULE: Rule = Rule {

@@ -3,12 +3,12 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::logged;
+use crate::facts::cni_permissions::denied;
+use crate::facts::pod_addresses::is_refusing;
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::cni_permissions::denied;
-use crate::rules::shared::logged;
-use crate::rules::shared::pod_addresses::is_refusing;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::vpc_cni;
 

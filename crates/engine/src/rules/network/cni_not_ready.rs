@@ -3,12 +3,12 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::agent_chain::{Obstacle, of_pod, refused, without_pod};
+use crate::facts::custom_networking::{custom_networking, eni_config_of};
+use crate::facts::network_plugin::{self, is_windows, plugin, rank, symptom};
 use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Obstacle, of_pod, refused, without_pod};
-use crate::rules::shared::custom_networking::{custom_networking, eni_config_of};
-use crate::rules::shared::network_plugin::{self, is_windows, plugin, rank, symptom};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! The cluster's public endpoint does not accept this machine's address.
 
 use crate::api::Stage;
+use crate::explain::network_path::{hop, opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "EndpointAccessRefuses",

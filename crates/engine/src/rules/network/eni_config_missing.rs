@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::facts::custom_networking::{CUSTOM_NETWORKING, custom_networking, eni_config_of};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::custom_networking::{CUSTOM_NETWORKING, custom_networking, eni_config_of};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {

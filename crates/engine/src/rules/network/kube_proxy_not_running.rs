@@ -3,11 +3,11 @@
 use crate::api::{Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::agent_chain::{Obstacle, Proof, cannot_be_set_up, of_pod, without_pod};
+use crate::facts::network_plugin::{KUBE_PROXY, rank, symptom};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Obstacle, Proof, cannot_be_set_up, of_pod, without_pod};
-use crate::rules::shared::network_plugin::{KUBE_PROXY, rank, symptom};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {

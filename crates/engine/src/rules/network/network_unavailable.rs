@@ -4,11 +4,11 @@ use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
+use crate::explain::agent_chain::{of_pod, without_pod};
+use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{of_pod, without_pod};
-use crate::rules::shared::network_plugin;
 
 pub static RULE: Rule = Rule {
     cause: "NetworkUnavailable",

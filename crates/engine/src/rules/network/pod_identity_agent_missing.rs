@@ -3,11 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::agent_chain::{of_pod, without_pod};
+use crate::explain::logged::{self, Root};
+use crate::facts::network_plugin::symptom;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{of_pod, without_pod};
-use crate::rules::shared::logged::{self, Root};
-use crate::rules::shared::network_plugin::symptom;
 use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT as AGENT};
 use crate::upstream::vpc_cni;
 use logs::fact::Trouble;

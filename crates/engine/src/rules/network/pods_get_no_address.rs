@@ -3,13 +3,13 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::facts::cni_permissions;
+use crate::facts::custom_networking::custom_networking;
+use crate::facts::network_plugin::plugin;
+use crate::facts::pod_addresses::{is_refusing, refusal};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node};
 use crate::rules::Rule;
-use crate::rules::shared::cni_permissions;
-use crate::rules::shared::custom_networking::custom_networking;
-use crate::rules::shared::network_plugin::plugin;
-use crate::rules::shared::pod_addresses::{is_refusing, refusal};
 use crate::upstream::karpenter::{Version, image_tag};
 use crate::upstream::{instance_types, vpc_cni};
 

@@ -1,9 +1,9 @@
 //! The VPC has an endpoint for the service, but the service's name does not resolve to it.
 
 use crate::api::Stage;
+use crate::explain::network_path::{hop, opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "PrivateDnsMissing",

@@ -1,9 +1,9 @@
 //! The VPC does not resolve the name of the API endpoint, or does not resolve it to its private addresses.
 
 use crate::api::Stage;
+use crate::explain::network_path::{hop, opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "PrivateEndpointUnresolved",

@@ -1,9 +1,9 @@
 //! The machine is in a public subnet and has no public address.
 
 use crate::api::Stage;
+use crate::explain::network_path::{hop, opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "PublicSubnetWithoutPublicIp",

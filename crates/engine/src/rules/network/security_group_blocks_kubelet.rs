@@ -1,9 +1,9 @@
 //! Security groups of the machine or of its targets, or a network ACL, reject its calls.
 
 use crate::api::Stage;
+use crate::explain::network_path::{hop, opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "SecurityGroupBlocksKubelet",

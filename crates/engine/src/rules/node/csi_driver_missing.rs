@@ -5,10 +5,10 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::case::missing_driver::{MissingDriver, missing_driver};
 use crate::case::stage::Symptom;
+use crate::explain::agent_chain::{Obstacle, Proof, of_pod, without_pod};
 use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, without_pod};
 
 pub static RULE: Rule = Rule {
     cause: "CsiDriverMissing",

@@ -3,12 +3,12 @@
 use crate::api::{Link, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::agent_chain::refused;
+use crate::explain::startup_taints::staying;
+use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{Node, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::refused;
-use crate::rules::shared::network_plugin;
-use crate::rules::shared::startup_taints::staying;
 use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT};
 use crate::upstream::startup_taint;
 use crate::upstream::vpc_cni;

@@ -5,10 +5,10 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::held_drain::stays;
 use crate::case::stage::Symptom;
+use crate::explain::shut_budget::{bound, have_it_allow, shut_over, why_shut};
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Pod, PodDisruptionBudget};
 use crate::rules::Rule;
-use crate::rules::shared::shut_budget::{bound, have_it_allow, shut_over, why_shut};
 
 pub static RULE: Rule = Rule {
     cause: "DrainHeld",

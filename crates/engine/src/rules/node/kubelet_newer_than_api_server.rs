@@ -3,12 +3,12 @@
 use crate::api::{Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::facts::kubelet_skew;
+use crate::facts::network_plugin;
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::kubelet_skew;
-use crate::rules::shared::network_plugin;
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {

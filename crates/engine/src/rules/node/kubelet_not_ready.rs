@@ -4,11 +4,11 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
+use crate::explain::instance_questions::ask_the_instance;
+use crate::explain::repair;
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::instance_questions::ask_the_instance;
-use crate::rules::shared::repair;
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {

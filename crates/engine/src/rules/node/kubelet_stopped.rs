@@ -5,12 +5,12 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::left_taint::OUT_OF_SERVICE;
 use crate::cluster_state::memo::Memo;
+use crate::explain::commands;
+use crate::explain::instance_questions::ask_the_instance;
+use crate::explain::repair;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::instance_questions::ask_the_instance;
-use crate::rules::shared::repair;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 

@@ -5,12 +5,12 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::{self, Symptom};
 use crate::cluster_state::memo::Memo;
+use crate::explain::instance_questions::ask_the_instance;
+use crate::facts::kubelet_without_node::others_wait;
 use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{Event, NodeClaim};
 use crate::rules::Rule;
-use crate::rules::shared::instance_questions::ask_the_instance;
-use crate::rules::shared::kubelet_without_node::others_wait;
 use chrono::TimeDelta;
 use std::collections::BTreeSet;
 

@@ -4,11 +4,11 @@ use crate::api::{Blame, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::case::stage::{NO_UNIT_STARTS, Sandbox, Symptom, refused_sandbox, refuses_container, waits_for_sandbox};
+use crate::explain::agent_chain::{Obstacle, Proof, of_pod};
+use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod};
-use crate::rules::shared::network_plugin;
 use readers::source_text;
 
 pub static RULE: Rule = Rule {

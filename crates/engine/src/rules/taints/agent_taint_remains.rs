@@ -3,10 +3,10 @@
 use crate::api::{Blame, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::startup_taints::{ask_remover, explain};
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{ask_remover, explain};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {

@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::taint_writer::naming_last_taint_writer;
+use crate::facts::cloud_controller_traces::traces;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::cloud_controller_traces::traces;
-use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 

@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::startup_taints::{never_removes, on_every_machine, pod_of, restored_by_karpenter, staying};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{never_removes, on_every_machine, pod_of, restored_by_karpenter, staying};
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
 use crate::upstream::startup_taint;

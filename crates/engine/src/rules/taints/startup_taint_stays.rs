@@ -3,11 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::agent_chain::{Proof, of_pod};
+use crate::explain::startup_taints::{ask_remover, explain, never_removes, pod_of, staying};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Proof, of_pod};
-use crate::rules::shared::startup_taints::{ask_remover, explain, never_removes, pod_of, staying};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {

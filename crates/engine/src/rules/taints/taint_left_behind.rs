@@ -5,12 +5,12 @@ use crate::case::finding::{Finding, Opinion};
 use crate::case::left_taint::{DELETION_CANDIDATE, LeftTaint, Setter, left_taint};
 use crate::case::stage::Symptom;
 use crate::case::{Case, timestamp};
+use crate::explain::commands;
+use crate::explain::taint_writer::naming_last_taint_writer;
+use crate::facts::autoscaler::{Autoscaler, autoscaler};
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::autoscaler::{Autoscaler, autoscaler};
-use crate::rules::shared::commands;
-use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::karpenter::{DISRUPTED_TAINTS, Karpenter, Version};
 
 pub static RULE: Rule = Rule {

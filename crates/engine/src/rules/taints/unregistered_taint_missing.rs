@@ -3,9 +3,9 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::facts::untainted;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::untainted;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 
 pub static RULE: Rule = Rule {

@@ -3,8 +3,8 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::taint_writer::naming_last_taint_writer;
 use crate::rules::Rule;
-use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 

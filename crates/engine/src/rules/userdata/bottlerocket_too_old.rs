@@ -3,11 +3,12 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::explain::instance_questions::ask_the_instance;
+use crate::facts::machine_image;
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::instance_questions::ask_the_instance;
-use crate::rules::shared::{commands, machine_image};
 use crate::upstream::karpenter::Version;
 use readers::source_text::Span;
 use readers::userdata::Family;

@@ -3,9 +3,9 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::instance_questions::ask_the_instance;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::instance_questions::ask_the_instance;
 use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {

@@ -4,9 +4,9 @@
 use crate::api::Stage;
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::kubelet_exit::{FatalSetting, KubeletStart};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::kubelet_exit::{FatalSetting, KubeletStart};
 use readers::userdata::feature_gates::GateRefusal;
 
 pub static RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use crate::api::Stage;
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::kubelet_exit::{FatalSetting, KubeletStart};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::kubelet_exit::{FatalSetting, KubeletStart};
 
 pub static RULE: Rule = Rule {
     cause: "KubeletFlagRemoved",

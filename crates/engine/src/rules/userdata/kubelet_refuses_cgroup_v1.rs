@@ -3,11 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::instance_questions::ask_the_instance;
+use crate::facts::{kubelet_skew, kubelet_version};
 use crate::objects::input::Input;
 use crate::objects::{Ami, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::instance_questions::ask_the_instance;
-use crate::rules::shared::{kubelet_skew, kubelet_version};
 use readers::source_text::{self, Span};
 use readers::userdata::{Family, image_name};
 

@@ -2,8 +2,8 @@
 
 use crate::api::Evidence;
 use crate::case::Case;
+use crate::facts::workload::PodWorkload;
 use crate::objects::{Event, Pod, quantity};
-use crate::rules::shared::workload::PodWorkload;
 use crate::upstream::reckoning::GIB;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;

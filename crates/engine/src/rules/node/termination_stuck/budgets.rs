@@ -4,9 +4,9 @@ use super::{drain_taint, head, is_bounded, is_name, lasts};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::explain::shut_budget::{blame_budget, bound, budgets, have_it_allow, shut_over, why_shut};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, Pod, PodDisruptionBudget, Taint};
-use crate::rules::shared::shut_budget::{blame_budget, bound, budgets, have_it_allow, shut_over, why_shut};
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 const TWO_BUDGETS: &str = "eviction does not support multiple PDBs";

@@ -5,9 +5,10 @@ use super::{PODS_GO_WITHIN, STILL_REFUSED, drain_taint, head};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::explain::commands;
+use crate::facts::{network_plugin, placement};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod, Taint};
-use crate::rules::shared::{commands, network_plugin, placement};
 use crate::upstream::csi::is_of_driver;
 
 /// Karpenter drained the driver's pod with the others, so nothing is left to unmount the volumes.

@@ -4,8 +4,8 @@ use super::head;
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::explain::commands;
 use crate::objects::{Meta, Node, NodeClaim, NodeClass};
-use crate::rules::shared::commands;
 use crate::upstream::karpenter::{CLASS_TERMINATION_FINALIZER, TERMINATION_FINALIZER};
 
 /// A NodeClaim from before v1 whose conversion left out a field that v1 requires. The API server rejects every write to

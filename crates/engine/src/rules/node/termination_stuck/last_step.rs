@@ -5,9 +5,9 @@ use super::{STILL_REFUSED, drain_taint, head, is_bounded, step};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
+use crate::explain::{commands, volume_attachments};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, NodeClaim, Pod};
-use crate::rules::shared::{commands, volume_attachments};
 
 pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
     let id = claim.instance_id().unwrap_or("INSTANCE");

@@ -9,9 +9,9 @@ use super::{head, machine};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, NodeClass};
-use crate::rules::shared::commands;
 use crate::upstream::karpenter::CLASS_TERMINATION_FINALIZER;
 
 pub(super) fn held(case: &Case, class: &NodeClass) -> Opinion {

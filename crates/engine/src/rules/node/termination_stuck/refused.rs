@@ -4,8 +4,8 @@ use super::head;
 use crate::api::{Blame, Confidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::explain::{commands, launch_blame, launch_error, logged};
 use crate::objects::input::Input;
-use crate::rules::shared::{commands, launch_blame, launch_error, logged};
 
 /// The line that Karpenter's log repeats about the end of this machine.
 pub(super) fn refused(case: &Case) -> Option<Finding> {

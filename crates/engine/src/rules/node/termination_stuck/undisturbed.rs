@@ -4,9 +4,9 @@ use super::{drain_taint, drains, head, is_bounded};
 use crate::api::{Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::facts::workload::PodWorkload;
 use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
-use crate::rules::shared::workload::PodWorkload;
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 /// The drain only waits for pods with the annotation whose owner keeps a fixed number of pods. Karpenter does not evict

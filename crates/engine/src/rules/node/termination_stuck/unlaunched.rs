@@ -6,8 +6,8 @@ use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::case::stage::never_launched;
+use crate::explain::{commands, logged};
 use crate::objects::{Condition, NodeClaim};
-use crate::rules::shared::{commands, logged};
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
 /// Karpenter asks the cloud to delete by status.providerID before it removes its finalizer, and treats "not found" as

@@ -4,8 +4,8 @@ use super::{head, is_name, lasts, step};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::explain::volume_attachments;
 use crate::objects::{Node, VolumeAttachment};
-use crate::rules::shared::volume_attachments;
 use chrono::TimeDelta;
 
 /// Karpenter waits for the volumes of a Node that is drained.

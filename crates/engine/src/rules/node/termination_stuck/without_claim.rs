@@ -7,10 +7,10 @@ use super::{drain_taint, head};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::explain::{commands, volume_attachments};
 use crate::objects::former::PROVISIONER_NAME;
 use crate::objects::input::Input;
 use crate::objects::{Node, Pod, Taint};
-use crate::rules::shared::{commands, volume_attachments};
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
 /// Whether Karpenter drains it. If the kubelet is silent and the instance gone, it releases the Node undrained.

@@ -1,0 +1,22 @@
+//! The explanations that several rules share: from a symptom to its cause, with the evidence and the fix. An explanation
+//! knows facts and never asks a rule.
+
+pub(crate) mod agent_chain;
+pub(crate) mod commands;
+pub mod contrast;
+pub(crate) mod denial;
+pub mod image_drift;
+pub mod image_fit;
+pub mod instance_questions;
+pub(crate) mod karpenter_ends;
+pub(crate) mod kubelet_exit;
+pub mod launch_blame;
+pub mod launch_error;
+pub(crate) mod logged;
+pub mod network_path;
+pub mod pull;
+pub mod repair;
+pub(crate) mod shut_budget;
+pub mod startup_taints;
+pub mod taint_writer;
+pub(crate) mod volume_attachments;

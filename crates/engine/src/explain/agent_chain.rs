@@ -1,0 +1,227 @@
+//! From an agent that a Node waits for down to the reason why it does not work there: its pod, the pod's message, its
+//! meaning, the object to change.
+//!
+//! A symptom is no cause: if no link proves the reason behind it, the last link is an open question.
+
+mod across_images;
+mod behind;
+mod pod;
+mod port;
+mod proxy_skew;
+mod refusal;
+mod said;
+mod words;
+
+pub(crate) use pod::{cannot_be_set_up, of_pod};
+pub(crate) use refusal::refused;
+pub(crate) use words::last_words;
+
+use crate::api::{Blame, Confidence, Evidence, FixStep, Link, Risk, Text, Unknown, Witness};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::explain::commands;
+use crate::facts::network_plugin::{KUBE_PROXY, rank};
+use crate::facts::placement;
+use crate::objects::input::Input;
+use crate::objects::{DaemonSet, Node, Pod, Taint};
+use crate::upstream::startup_taint;
+
+/// The causes that a chain may lead to, and so the inputs that a rule reads if it follows one.
+fn reads(case: &Case) {
+    for input in [Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs] {
+        case.cluster.asks(input);
+    }
+}
+
+/// How well the deepest link is proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Not proven at all: nodewhy could not read the objects that would show it.
+    None,
+    /// Only one more symptom.
+    Open,
+    /// It explains the agent, once it has lasted longer than a start takes.
+    Lasting,
+    /// It does not go away by itself.
+    Settled,
+}
+
+/// Why an agent does not work on a Node, as deep as the objects show.
+#[derive(Debug)]
+pub(crate) struct Obstacle {
+    /// A clause that names the agent's DaemonSet or pod.
+    pub why: String,
+    pub proof: Proof,
+    pub blame: Blame,
+    pub fix: Text,
+    /// From the agent to the deepest link.
+    pub links: Vec<Link>,
+    pub steps: Vec<FixStep>,
+    /// The question that the last link leaves open.
+    pub open: Option<Unknown>,
+}
+
+impl Obstacle {
+    pub(crate) fn new(proof: Proof, why: impl Into<String>, blame: Blame, link: Link) -> Self {
+        Self { why: why.into(), proof, blame, fix: Text::default(), links: vec![link], steps: Vec::new(), open: None }
+    }
+
+    pub(crate) fn fix(mut self, fix: impl Into<Text>) -> Self {
+        self.fix = fix.into();
+        self
+    }
+
+    pub(crate) fn step(mut self, risk: Risk, text: impl Into<Text>, command: String) -> Self {
+        self.steps.push(FixStep { text: text.into(), command: Some(command), risk });
+        self
+    }
+
+    pub(crate) fn ask(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
+        let (question, command) = (question.into(), command.into());
+        self.open = Some(Unknown { source: Witness::Cluster, question, command });
+        self
+    }
+
+    /// A link before those of this one.
+    pub(crate) fn after(mut self, link: Link) -> Self {
+        self.links.insert(0, link);
+        self
+    }
+
+    /// One link deeper.
+    pub(crate) fn behind(mut self, link: Link) -> Self {
+        self.links.push(link);
+        self
+    }
+
+    pub(crate) fn confidence(&self, case: &Case) -> Confidence {
+        match self.proof {
+            Proof::Settled => Confidence::Certain,
+            Proof::Lasting if case.is_overdue() => Confidence::Certain,
+            Proof::Lasting | Proof::Open => Confidence::Likely,
+            Proof::None => Confidence::Possible,
+        }
+    }
+
+    /// The finding of a rule whose symptom it explains.
+    pub(crate) fn found(self, case: &Case, summary: String, evidence: Evidence, symptom: Link) -> Finding {
+        let confidence = self.confidence(case);
+        self.explain(Finding::new(confidence, summary, evidence), symptom)
+    }
+
+    /// A finding's chain, blame, fix, steps and question, after the symptom that it explains.
+    pub(crate) fn explain(self, finding: Finding, symptom: Link) -> Finding {
+        let mut finding = finding.linked([symptom]).linked(self.links).blaming(self.blame).fix(self.fix);
+        finding.steps.extend(self.steps);
+        finding.unknowns.extend(self.open);
+        finding
+    }
+}
+
+/// Why a DaemonSet of this name has no pod on the Node.
+pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
+    reads(case);
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *name);
+    let namespace = set.and_then(|set| set.metadata.namespace.as_deref());
+    let object = format!("DaemonSet/{name}");
+    if let Some(refused) = refused(case, node, name, namespace) {
+        return refused.obstacle(case, name);
+    }
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace.unwrap_or("kube-system"));
+    let describe = format!("kubectl describe daemonset -n {} {name}", namespace.unwrap_or("kube-system"));
+    if let Some((set, kept)) = set.and_then(|set| Some((set, placement::refusal(set, node)?))) {
+        return kept_away(case, node, set, kept);
+    }
+    if case.cluster.missing(Input::Pods).is_some() {
+        let why = format!("nodewhy could not read whether a pod of DaemonSet {name} runs on it");
+        return Obstacle::new(Proof::None, why, blame, Link::new(object, "nodewhy could not read its pods"))
+            .fix(format!("Get the pod of DaemonSet {name} running on this node."))
+            .ask(format!("Does a pod of DaemonSet {name} run there?"), pods_on(node));
+    }
+    let why = format!("DaemonSet {name} has no pod on it");
+    Obstacle::new(Proof::Open, why, blame, Link::new(object, format!("it has no pod on Node {}", node.name())))
+        .fix(format!("Find out why DaemonSet {name} creates no pod there: its events name a quota, an admission policy or its own affinity."))
+        .step(Risk::Inspect, "See why the DaemonSet creates no pod", describe.clone())
+        .ask(format!("Which error do the events of DaemonSet {name} report?"), describe)
+}
+
+/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `nodeConditionToTaintKeyStatusMap`.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAway) -> Obstacle {
+    let name = &set.metadata.name;
+    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field(kept.field);
+    let proof = if kept.may_change { Proof::Lasting } else { Proof::Settled };
+    let waits = kept.taint.as_ref().and_then(|taint| waits_in_turn(case, name, taint));
+    let mut obstacle = Obstacle::new(proof, kept.why.clone(), blame, Link::new(format!("DaemonSet/{name}"), kept.why));
+    obstacle
+        .links
+        .extend(kept.taint.as_ref().map(|taint| Link::new(format!("Node/{}", node.name()), taint.to_string())));
+    if let Some((why, link)) = waits {
+        obstacle.why.push_str(&why);
+        obstacle.links.push(link);
+    }
+    match &kept.taint {
+        Some(taint) => obstacle
+            .fix(format!("Add a toleration for the taint, or for every taint (operator: Exists) as agents of a node have it, to DaemonSet {name}. Its pods restart. Keep it in the chart's values, or the next release reverts it."))
+            .step(Risk::Mutating, "Add the toleration. The DaemonSet's pods restart", commands::tolerate(set, taint)),
+        None => obstacle
+            .fix(format!("Add the label that DaemonSet {name} requires to the Node, or change the DaemonSet so that it selects this Node."))
+            .step(Risk::Inspect, "See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),
+    }
+}
+
+/// Two that wait for each other. Either the taint goes with its owner's pod, which needs the network of this DaemonSet,
+/// or with the Node's readiness, which needs this DaemonSet.
+fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link)> {
+    if taint.key == NOT_READY {
+        let why = "; the taint goes only once the Node is Ready, which needs that pod: they wait for each other";
+        let node = case.node.map(Node::name).unwrap_or_default();
+        return Some((why.to_owned(), Link::new(format!("Node/{node}"), "it loses the taint only once it is Ready")));
+    }
+    if name != KUBE_PROXY && rank(name).is_none() {
+        return None;
+    }
+    let owner = startup_taint::owner(taint)?;
+    let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d) && d != name) && !p.is_ready())?;
+    let why = format!(
+        "; {} removes that taint once its pod {} is Ready, which needs the network: they wait for each other",
+        owner.remover.unwrap_or(owner.name),
+        pod.metadata.name
+    );
+    let says = format!("it needs DaemonSet {name}, and the taint goes only once it is Ready");
+    Some((why, Link::new(format!("Pod/{}", pod.metadata.name), says)))
+}
+
+/// The component that removes a taint waits for a Node without it.
+pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::TaintOwner) -> Option<Obstacle> {
+    let deployment = owner.remover_deployment()?;
+    let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
+    let (pod, said) = case.cluster.pods_without_node().filter(is_its).find_map(|pod| {
+        let said = pod.unscheduled()?;
+        // Newer schedulers do not say which: kubernetes v1.36.3 plugins/tainttoleration/taint_toleration.go.
+        let tolerates = pod.spec.tolerations.iter().any(|t| t.tolerates(taint));
+        (said.contains("untolerated taint") && !tolerates).then_some((pod, said))
+    })?;
+    // Where one of them runs, the taint goes all the same.
+    if case.cluster.nodes().any(|node| case.cluster.pods_on(node.name()).any(|pod| is_its(&pod))) {
+        return None;
+    }
+    let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
+    let why = format!(
+        "its pod {name} waits for a Node without that taint: Deployment {deployment} does not tolerate it, so both wait for each other"
+    );
+    let blame =
+        Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field("spec.template.spec.tolerations");
+    Some(
+        Obstacle::new(Proof::Settled, why, blame, Link::new(format!("Pod/{name}"), said))
+            .after(Link::new(format!("Deployment/{deployment}"), format!("it removes the taint {}", taint.key)))
+            .fix(format!("Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint. This disrupts no workload.", taint.key))
+            .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
+    )
+}
+
+fn pods_on(node: &Node) -> String {
+    format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())
+}

@@ -1,0 +1,700 @@
+//! Why the pod of an agent does not work on its Node.
+
+use super::across_images::{self, ImageSplit};
+use super::behind;
+use super::port;
+use super::proxy_skew::outdated_proxy;
+use super::said::{self, SaidBy};
+use super::words::{Meaning, last_words, meaning};
+use super::{Obstacle, Proof, reads, without_pod};
+use crate::api::{Blame, Link, Risk};
+use crate::case::Case;
+use crate::case::stage::{STILL_REFUSED, refused_sandbox, waits_for_sandbox};
+use crate::explain::logged::excerpt;
+use crate::explain::pull;
+use crate::facts::kubelet_skew;
+use crate::facts::network_plugin::{self, KUBE_PROXY};
+use crate::facts::node_tallies;
+use crate::facts::placement;
+use crate::objects::input::Input;
+use crate::objects::{Event, Node, Pod, steady};
+use crate::upstream::credentials::Credentials;
+use crate::upstream::vpc_cni;
+use readers::source_text;
+
+/// One pod of an agent, with the names that a sentence about it needs.
+pub(super) struct Agent<'c> {
+    pub(super) pod: &'c Pod,
+    pub(super) name: &'c str,
+    pub(super) namespace: &'c str,
+    /// Its DaemonSet, which creates the next pod like this one.
+    pub(super) blame: Blame,
+    pub(super) set: &'c str,
+}
+
+impl<'c> Agent<'c> {
+    pub(super) fn of(pod: &'c Pod) -> Self {
+        let (name, namespace) = (&*pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
+        let blame = match pod.daemon_set() {
+            Some(set) => Blame::object("apps/v1", "DaemonSet", set),
+            None => Blame::object("v1", "Pod", name),
+        };
+        let blame = blame.namespace(namespace);
+        Self { pod, name, namespace, blame, set: pod.daemon_set().unwrap_or(name) }
+    }
+
+    pub(super) fn link(&self, says: impl Into<String>) -> Link {
+        Link::new(format!("Pod/{}", self.name), says)
+    }
+
+    pub(super) fn describe(&self) -> String {
+        format!("kubectl describe pod -n {} {}", self.namespace, self.name)
+    }
+
+    pub(super) fn in_spec(&self, field: &str) -> Blame {
+        let blame = self.blame.clone();
+        if blame.kind == "DaemonSet" { blame.field(format!("spec.template.spec.{field}")) } else { blame }
+    }
+}
+
+pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
+    reads(case);
+    let agent = Agent::of(pod);
+    let trouble = pod.trouble().filter(|_| !waits_for_another_sandbox(case, node, pod));
+    if let Some((container, said)) = trouble {
+        let before = format!("container {container}");
+        let said = why_not_pulled(case, node, pod, &said).unwrap_or(said);
+        return meant(case, node, &agent, &last_words(&pull::unwrapped(&said)), &before, Some(container));
+    }
+    if let Some(said) = pod.unscheduled() {
+        return unscheduled(&agent, said);
+    }
+    // While a sandbox or a volume fails, its containers only wait: an event says why.
+    let waits = !pod.is_ready();
+    if let Some(event) = waits.then(|| newest_warning(case, node, pod)).flatten() {
+        return meant(case, node, &agent, event.message.trim_end_matches('.'), &event.reason, None);
+    }
+    let (says, why) = if waits {
+        let says = format!("it is not Ready (phase {})", pod.status.phase);
+        let why = format!("pod {} is not Ready (phase {})", agent.name, pod.status.phase);
+        (says, why)
+    } else {
+        ("it is Ready".to_owned(), format!("pod {} is Ready", agent.name))
+    };
+    Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
+        .fix(format!("Read the log of pod {}: it names the reason.", agent.name))
+        .step(Risk::Inspect, "See what the pod reports", agent.describe())
+        .ask(
+            format!("What does pod {} log?", agent.name),
+            format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
+        )
+}
+
+/// While the kubelet pauses between two pulls, its status only says that. The event of the last try says why they fail.
+/// Source: kubernetes v1.36.3 pkg/kubelet/images/image_manager.go `EnsureImageExists`, events/event.go.
+fn why_not_pulled(case: &Case, node: &Node, pod: &Pod, said: &str) -> Option<String> {
+    if pull::explain(said) != Some(pull::UNEXPLAINED) {
+        return None;
+    }
+    let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
+    let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));
+    let tells = |e: &&Event| {
+        e.reason == "Failed"
+            && e.last_seen() >= pod.metadata.creation_timestamp
+            && pull::explain(&e.message).is_some_and(|pull| pull != pull::UNEXPLAINED)
+    };
+    let event = events.filter(tells).max_by_key(|e| (e.last_seen(), &e.message))?;
+    let (_, why) = event.message.split_once("\": ")?;
+    Some(format!("{}: {why}", said.split(": ").next().unwrap_or_default()))
+}
+
+/// Whether a sandbox or a volume keeps the pod's containers from starting at all.
+pub(crate) fn cannot_be_set_up(case: &Case, node: &Node, pod: &Pod) -> bool {
+    !pod.is_ready() && !pod.has_started() && newest_warning(case, node, pod).is_some()
+}
+
+/// Its node was restarted, and since then its sandbox is refused: how its containers ended tells nothing.
+fn waits_for_another_sandbox(case: &Case, node: &Node, pod: &Pod) -> bool {
+    let refuses = |e: &Event| e.names(&pod.metadata) && refused_sandbox(e).is_some() && waits_for_sandbox(pod, e);
+    pod.has_started() && !pod.is_ready() && case.cluster.pod_events_on(node.name()).any(refuses)
+}
+
+/// The kubelet's last message about the pod since its creation that may still hold. If a container has started, the
+/// sandbox and the volumes were there.
+fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Event> {
+    // Source: kubernetes v1.36.3 pkg/kubelet/events/event.go.
+    const BEFORE: &[&str] = &["FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume"];
+    const AFTER: &[&str] = &["Failed", "Unhealthy"];
+    let has_sandbox = pod.has_started() && !waits_for_another_sandbox(case, node, pod);
+    let reasons = if has_sandbox { AFTER } else { BEFORE };
+    let events = || {
+        let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
+        let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));
+        let warnings = events.filter(|e| reasons.contains(&e.reason.as_str()) && !e.message.is_empty());
+        let of_pod = warnings.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp);
+        // It has been started anew since, or was only about to end.
+        let is_over = |e: &Event| {
+            let still = e.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
+            meaning(&e.message) == Some(Meaning::StoppedUnnoticed) && !(still && e.last_seen() > pod.stopped_at())
+        };
+        of_pod.filter(move |e| !is_over(e))
+    };
+    // Of two volumes that fail by turns the same one is named each time.
+    let newest = events().max_by_key(|e| e.last_seen())?;
+    events().filter(|e| e.reason == newest.reason).min_by_key(|e| &e.message)
+}
+
+/// A pod without a node, though its DaemonSet created it for this one.
+fn unscheduled(agent: &Agent, said: &str) -> Obstacle {
+    let said = source_text::mask(said.trim().trim_end_matches('.'));
+    let why = format!("pod {} is not scheduled: {said}", agent.name);
+    let link = agent.link(&said);
+    // Source: kubernetes v1.36.3 pkg/scheduler/framework/plugins/noderesources/fit.go, nodeports/node_ports.go.
+    let fits_not = ["Insufficient ", "Too many pods", "free ports"].iter().any(|part| said.contains(part));
+    let (proof, blame, fix) = if fits_not {
+        (
+            Proof::Lasting,
+            agent.in_spec("containers"),
+            format!(
+                "Lower the requests of DaemonSet {}, or give it a priority above that of the pods there (system-node-critical), which may evict them. Or allow larger nodes in the NodePool.",
+                agent.set
+            ),
+        )
+    } else if said.contains("untolerated taint") {
+        (
+            Proof::Lasting,
+            agent.in_spec("tolerations"),
+            format!("Add a toleration for the taint to DaemonSet {}. Its pods restart.", agent.set),
+        )
+    } else {
+        (Proof::Open, agent.blame.clone(), format!("Find out why pod {} is not scheduled.", agent.name))
+    };
+    Obstacle::new(proof, why, blame, link).fix(fix).step(Risk::Inspect, "See the scheduler's message", agent.describe())
+}
+
+/// The message as it is, and its source.
+fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, container: Option<&str>) -> Obstacle {
+    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let said = &*source_text::mask(&steady(raw));
+    let says = &*format!("{of_what}: {said}");
+    let fails = |rest: &str| format!("pod {name} fails: {says}{rest}");
+    let link = || agent.link(says);
+    let of = |proof, why: String, blame| Obstacle::new(proof, why, blame, link());
+    let Some(meaning) = meaning(said) else {
+        return logged(case, node, agent, &format!("{of_what}: {}", last_words(said)), container);
+    };
+    let obstacle = match meaning {
+        Meaning::NoServices => without_services(case, node, fails, link()),
+        Meaning::Missing { kind, name: missing, key } => {
+            let missing_is = missing.map_or_else(|| format!("a {kind} that it names"), |name| format!("{kind} {name}"));
+            let lacks = if key {
+                format!("{missing_is} lacks a key that it needs")
+            } else {
+                format!("{missing_is} does not exist")
+            };
+            let blame = match (missing, kind) {
+                (None, _) => agent.blame.clone(),
+                (Some(missing), "RuntimeClass") => Blame::object("node.k8s.io/v1", kind, missing),
+                (Some(missing), _) => Blame::object("v1", kind, missing).namespace(namespace),
+            };
+            let object = blame.object.clone();
+            of(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame)
+                .behind(Link::new(object, lacks))
+                .fix(format!("Create it under the name that DaemonSet {set} uses, or correct the name there."))
+                .step(
+                    Risk::Inspect,
+                    "See which ones exist",
+                    format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
+                )
+        }
+        Meaning::Image(pull) => {
+            let pull = pull::of_image(pull, container.and_then(|name| agent.image_of(name)).unwrap_or_default());
+            image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers")))
+        }
+        Meaning::OutOfMemory => of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
+            .fix(format!("Raise the memory limit of DaemonSet {set}. Its pods restart."))
+            .step(Risk::Inspect, "See its limits", agent.describe()),
+        Meaning::Architecture => {
+            of(Proof::Lasting, fails("; its image is built for another architecture than the node's"), agent.in_spec("containers"))
+                .fix(format!("Give DaemonSet {set} an image for all architectures of your nodes, or limit it to those that it supports."))
+        }
+        Meaning::Processor => {
+            of(Proof::Lasting, fails("; its image is built for newer processors than the node's"), agent.in_spec("containers"))
+                .fix(format!("Give DaemonSet {set} a version whose image supports such processors, or use instance types with a newer one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."))
+        }
+        Meaning::InstanceType => {
+            let type_ = node.metadata.label(INSTANCE_TYPE).unwrap_or("of this Node");
+            of(Proof::Lasting, fails(&format!("; its version does not know the instance type {type_}")), agent.in_spec("containers"))
+                .fix(format!("Upgrade DaemonSet {set}, or exclude the type {type_} in the NodePool."))
+        }
+        Meaning::Forbidden { account, what } => forbidden(agent, account, what, link()),
+        Meaning::AwsDenied { action } => {
+            let (whose, blame) = role(case, agent);
+            of(Proof::Lasting, fails(&format!("; {whose} does not permit {action}")), blame)
+                .behind(Link::new(format!("Pod/{name}"), format!("{whose} does not permit {action}")))
+                .fix(format!("Allow {action} in {whose}. This disrupts nothing."))
+        }
+        Meaning::WebIdentity => {
+            let account = agent.account();
+            of(Proof::Lasting, fails(&format!("; AWS rejects the token of ServiceAccount {account}")), agent.account_blame())
+                .fix(format!("Allow system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider in the trust policy of the role that ServiceAccount {account} names. This disrupts nothing."))
+                .step(Risk::Inspect, "See the role that it names", format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"))
+        }
+        Meaning::Metadata => metadata(case, agent, of(Proof::Open, fails("; it cannot reach the instance's metadata"), agent.blame.clone())),
+        Meaning::ApiServer { address } => api_server(case, node, agent, said, says, address),
+        Meaning::Runtime { name: runtime } => {
+            let why = fails(&format!("; containerd on the Node has no runtime {runtime}"));
+            of(Proof::Lasting, why, of_image(case, node)).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or have an operator install it before this pod."))
+        }
+        Meaning::RuntimeProgram { name: program } => {
+            let why = fails(&format!("; containerd on the Node must start pods with {program}, but its image does not have that"));
+            of(Proof::Lasting, why, of_image(case, node))
+                .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
+                .fix(format!("Select an image that has {program} (for nvidia-container-runtime EKS's NVIDIA variants), or remove it from containerd's configuration in user data or an operator."))
+        }
+        Meaning::CgroupDriver => of(Proof::Lasting, fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd"), of_cgroups(case, node))
+            .behind(Link::new(format!("Node/{}", node.name()), format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image)))
+            .fix("Use systemd for both: remove cgroupDriver from the kubelet's configuration and SystemdCgroup from containerd's, or pin a release of the image with the correct setting."),
+        Meaning::PluginPath { program, path } => {
+            let why = format!("pod {name} gets no network: containerd looks for plugin {program} in {path}, but DaemonSets put theirs into /opt/cni/bin");
+            of(Proof::Lasting, why, of_runtime_settings(case, node, path))
+                .behind(Link::new(format!("Node/{}", node.name()), format!("its containerd takes network plugins from {path}")))
+                .fix("Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for these nodes, and replace them, which evicts their pods.")
+        }
+        Meaning::CniPlugin { plugin, network } => {
+            return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
+                .unwrap_or_else(|| unexplained(case, node, agent, says, container));
+        }
+        Meaning::HostPath { path, kind } => host_path(node, agent, path, kind, of(
+            Proof::Lasting,
+            fails(""),
+            agent.in_spec("volumes"),
+        )),
+        Meaning::PortTaken { port } => port::taken(case, agent, port, fails, link()),
+        Meaning::NoPodCidr => no_pod_cidr(agent, says, link()),
+        Meaning::RunsAsRoot => runs_as_root(agent, says, link()),
+        Meaning::StoppedUnnoticed => stopped_unnoticed(node, agent, says, link()),
+        Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
+            .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the node's image does not have.")),
+    };
+    if obstacle.steps.is_empty() {
+        obstacle.step(Risk::Inspect, "See what the pod reports", agent.describe())
+    } else {
+        obstacle
+    }
+}
+
+/// The API server denies a call to the agent's ServiceAccount.
+fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Obstacle {
+    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let (_, account) = account.split_once(':').unwrap_or(("", account));
+    let (blame, fix) = match own_cluster_role(set) {
+        Some(role) => (
+            Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", role),
+            format!(
+                "Apply the whole manifest of the version of DaemonSet {set}: ClusterRole {role} lacks what the message names, or ServiceAccount {account} is not bound to it. This disrupts nothing."
+            ),
+        ),
+        None => (
+            Blame::object("v1", "ServiceAccount", account).namespace(namespace),
+            format!(
+                "Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names. This disrupts nothing."
+            ),
+        ),
+    };
+    let why = format!("pod {name} fails: its ServiceAccount {account} cannot {what}");
+    Obstacle::new(Proof::Lasting, why, blame, link)
+        .behind(Link::new(format!("ServiceAccount/{account}"), format!("it cannot {what}")))
+        .fix(fix)
+        .step(
+            Risk::Inspect,
+            "See what it may do",
+            format!("kubectl auth can-i --list --as=system:serviceaccount:{namespace}:{account}"),
+        )
+}
+
+/// Cilium's operator divides the cluster's range into one for each Node. A CiliumNode keeps its own range as long as it
+/// exists, with or without its node.
+/// Sources: cilium v1.14 pkg/ipam/allocator/podcidr/podcidr.go (`allocator full`); cilium/cilium#17837.
+fn no_pod_cidr(agent: &Agent, says: &str, link: Link) -> Obstacle {
+    let why = format!(
+        "pod {} gets no range of addresses for the Node's pods: the operator does not run, or assigns none because its pool is used up, also by CiliumNodes whose nodes are gone ({says})",
+        agent.name
+    );
+    Obstacle::new(Proof::Open, why, agent.blame.clone(), link)
+        .fix("If the operator does not run, fix that first. Otherwise delete CiliumNodes whose nodes are gone, which disrupts nothing, or give the pool another range (cluster-pool-ipv4-cidr).")
+        .step(Risk::Inspect, "See what the operator logs", format!("kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error", agent.namespace))
+}
+
+/// If the kubelet's message tells nothing, the container's own may.
+fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
+    let Some(said) = said::last(case, agent) else { return unexplained(case, node, agent, says, container) };
+    let text = excerpt(&said.line.text);
+    let log = match said.by {
+        SaidBy::Own | SaidBy::Nobody => "its log".to_owned(),
+        SaidBy::Other(pod) => format!("the log of {pod}, which fails as it does"),
+    };
+    if meaning(&text).is_none() {
+        // That the kubelet pauses between two tries is no news where it is known how they end.
+        let says = says.split(": back-off ").next().unwrap_or(says);
+        return unexplained(case, node, agent, &format!("{says}; {log} ends with: {text}"), container);
+    }
+    let place = format!("{} line {}", said.line.file, said.line.line);
+    let obstacle = meant(case, node, agent, &text, &format!("{log} ({place})"), container);
+    // Another pod of its DaemonSet may have said it.
+    let is_own = said.by == SaidBy::Own || obstacle.proof == Proof::None;
+    if is_own { obstacle } else { Obstacle { proof: Proof::Open, ..obstacle } }
+}
+
+/// The kubelet repeats the pod's name, which differs for every pod.
+fn runs_as_root(agent: &Agent, says: &str, link: Link) -> Obstacle {
+    let (name, set) = (agent.name, agent.set);
+    let why = says.split_once(" (pod: \"").map_or(says, |(why, _)| why);
+    Obstacle::new(Proof::Lasting, format!("pod {name} fails: {why}"), agent.in_spec("containers"), link).fix(format!(
+        "Remove runAsNonRoot from DaemonSet {set}, or set a user there that is not root (runAsUser), if it can work so."
+    ))
+}
+
+/// The kubelet probes a container that is no longer running.
+fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Obstacle {
+    let why = format!(
+        "pod {} fails: one of its containers has stopped, but containerd missed that and reports it as running ({says})",
+        agent.name
+    );
+    Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
+        .fix("Restart containerd on the node (systemctl restart containerd), which leaves running pods alone, or replace the node. Nothing else makes containerd check again. An image with another release of containerd may not have this fault.")
+        .step(Risk::Inspect, "See the releases of containerd", "kubectl get nodes -o wide".to_owned())
+        .ask("Does the node have a process of that container (crictl ps, ps aux on the node)?", agent.describe())
+}
+
+/// If a pod mounts a missing path without a type, the runtime creates a directory there: a race of two pods.
+/// Source: containerd v2.1.4 internal/cri/opts/spec_linux_opts.go `WithMounts`.
+fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, obstacle: Obstacle) -> Obstacle {
+    let is_no = format!("{path} on it is no {kind}");
+    let fix = format!(
+        "Set the same type in each DaemonSet that mounts {path} (type: FileOrCreate for a file), because one without a type creates a directory if it starts first. Then remove the path from this node and restart pod {}, or replace the node, which evicts its pods.",
+        agent.name
+    );
+    obstacle
+        .behind(Link::new(format!("Node/{}", node.name()), is_no))
+        .fix(fix)
+        .step(Risk::Inspect, "See what the pod reports", agent.describe())
+        .step(
+            Risk::Inspect,
+            "See which DaemonSets mount the path",
+            format!("kubectl get daemonsets -A -o yaml | grep -A1 'path: {path}$'"),
+        )
+}
+
+/// The kubelet gives a pod the addresses of Services once it has read them.
+fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Obstacle {
+    if let Some(skew) = kubelet_skew::of(case, node) {
+        let (blame, fix) = skew.blame_and_fix(case, node);
+        let proof = if skew.proven { Proof::Lasting } else { Proof::Open };
+        return Obstacle::new(proof, fails(&format!("; {}", skew.why)), blame, link)
+            .behind(Link::new(format!("Node/{}", node.name()), skew.why))
+            .fix(fix);
+    }
+    let why = fails("; its kubelet has not read the Services once");
+    let open = Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
+        .fix("Find out why the kubelet cannot list Services: its version is newer than the API server's, it lacks permissions, or it cannot reach the API server.");
+    match case.cluster.api_server().version {
+        Some(_) => open,
+        None => open.ask("Which version has the API server?", "kubectl version"),
+    }
+}
+
+/// The ClusterRole of the DaemonSet's own manifest, which a new version may need to be a new one.
+/// Sources: amazon-vpc-cni-k8s v1.12.0 config/master/aws-k8s-cni.yaml; cilium v1.17.3 install/kubernetes/cilium/templates/
+/// cilium-agent/clusterrole.yaml; calico v3.29.2 manifests/calico.yaml.
+fn own_cluster_role(set: &str) -> Option<&str> {
+    ["aws-node", "cilium", "calico-node"].contains(&set).then_some(set)
+}
+
+/// The field that selects the node's image.
+fn of_image(case: &Case, node: &Node) -> Blame {
+    case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()))
+}
+
+/// User data that configures either program may be at fault; otherwise the image brings both.
+fn of_cgroups(case: &Case, node: &Node) -> Blame {
+    let sets_it = ["cgroupDriver", "cgroup-driver", "SystemdCgroup", "containerd/config.toml"];
+    case.user_data_naming(&sets_it).unwrap_or_else(|| of_image(case, node))
+}
+
+/// User data that names it sets it; otherwise the image does.
+fn of_runtime_settings(case: &Case, node: &Node, named: &str) -> Blame {
+    case.user_data_naming(&[named]).unwrap_or_else(|| of_image(case, node))
+}
+
+pub(super) const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+
+impl Agent<'_> {
+    fn account(&self) -> &str {
+        if self.pod.spec.service_account_name.is_empty() { self.set } else { &self.pod.spec.service_account_name }
+    }
+
+    fn image_of(&self, container: &str) -> Option<&str> {
+        let mut containers = self.pod.spec.init_containers.iter().chain(&self.pod.spec.containers);
+        containers.find(|c| c.name == container).map(|c| c.image.as_str())
+    }
+
+    fn account_blame(&self) -> Blame {
+        Blame::object("v1", "ServiceAccount", self.account())
+            .namespace(self.namespace)
+            .field("metadata.annotations['eks.amazonaws.com/role-arn']")
+    }
+}
+
+fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Obstacle {
+    let obstacle = obstacle.fix(pull.fix);
+    if pull == pull::UNEXPLAINED {
+        return obstacle.ask(format!("Why can the image of pod {} not be pulled?", agent.name), agent.describe());
+    }
+    if pull.is_about_network {
+        let blame = case.class_field("spec.subnetSelectorTerms").unwrap_or_else(|| obstacle.blame.clone());
+        return Obstacle { blame, ..obstacle }.ask(
+            "Does a route, an endpoint, a security group or DNS block the path from the subnet to the registry?",
+            agent.describe(),
+        );
+    }
+    let blame = match pull {
+        pull::REFUSED_BY_ECR | pull::NO_LOGIN_TO_ECR => case.class_field("spec.role"),
+        pull::REFUSED_ELSEWHERE => Some(agent.in_spec("imagePullSecrets")),
+        _ => None,
+    };
+    let blame = blame.unwrap_or_else(|| obstacle.blame.clone());
+    let proof = if pull == pull::NO_LOGIN_TO_ECR { Proof::Open } else { Proof::Lasting };
+    Obstacle { proof, blame, ..obstacle }
+}
+
+/// The permissions that the pod uses.
+fn role(case: &Case, agent: &Agent) -> (String, Blame) {
+    match (Credentials::of(agent.pod), case.class()) {
+        (Credentials::Irsa(role), _) => {
+            (format!("the role {role} of its ServiceAccount {}", agent.account()), agent.account_blame())
+        }
+        (Credentials::PodIdentity, _) => {
+            let blame = Blame::object("v1", "ServiceAccount", agent.account()).namespace(agent.namespace);
+            (format!("the role of the Pod Identity association of {}/{}", agent.namespace, agent.account()), blame)
+        }
+        (Credentials::Node, Some(class)) => {
+            let role = class.spec.role.as_deref().or(class.spec.instance_profile.as_deref()).unwrap_or_default();
+            let field = if class.spec.role.is_some() { "spec.role" } else { "spec.instanceProfile" };
+            let blame = Blame::class(class).field(field);
+            (format!("the node role {role}").trim_end().to_owned(), blame)
+        }
+        (Credentials::Node, None) => {
+            ("the node role".to_owned(), case.class_field("spec.role").unwrap_or_else(|| agent.account_blame()))
+        }
+    }
+}
+
+/// A pod with a network of its own is one hop away from the instance's metadata.
+fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
+    let class = case.class().filter(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1));
+    match class.filter(|_| !agent.pod.spec.host_network) {
+        Some(class) => {
+            let field = "spec.metadataOptions.httpPutResponseHopLimit";
+            let object = format!("{}/{}", class.kind, class.name());
+            let blame = Blame::class(class).field(field);
+            Obstacle { proof: Proof::Lasting, blame, ..obstacle }
+                .behind(Link::new(object, "httpPutResponseHopLimit is 1, and the pod is one hop away"))
+                .fix(format!("Set httpPutResponseHopLimit to 2, or give DaemonSet {} the region without metadata (IRSA or Pod Identity, AWS_REGION). The first affects new nodes.", agent.set))
+        }
+        None => obstacle
+            .fix(format!(
+                "Open the way from pod {} to the instance's metadata, or configure it to work without metadata.",
+                agent.name
+            ))
+            .ask("Why does the pod not reach the instance's metadata?", agent.describe()),
+    }
+}
+
+/// kube-proxy makes the API server's Service reachable, or a plugin that knows the server's own address.
+fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, address: &str) -> Obstacle {
+    let here = agent.link(says);
+    let proxy = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY));
+    if let Some(proxy) = proxy.filter(|p| !p.is_ready() && agent.set != KUBE_PROXY) {
+        let deeper = of_pod(case, node, proxy);
+        let why = format!(
+            "pod {} cannot reach the API server at {address}, because kube-proxy does not run there: {}",
+            agent.name, deeper.why
+        );
+        return Obstacle { why, ..deeper.after(here) };
+    }
+    if proxy.is_none() && agent.set != KUBE_PROXY && case.cluster.missing(Input::Pods).is_none() {
+        if let Some(told) = without_kube_proxy(case, node, agent) {
+            let why = format!("pod {} cannot reach the API server at {address} ({said}): {}", agent.name, told.why);
+            return Obstacle { why, proof: Proof::Lasting, ..told.after(here) };
+        }
+        let deeper = without_pod(case, node, KUBE_PROXY);
+        let why = format!("pod {} cannot reach the API server at {address}, because {}", agent.name, deeper.why);
+        return Obstacle { why, ..deeper.after(here) };
+    }
+    let deeper = behind::without_network(case, node, agent, says);
+    if let Some(deeper) = deeper.or_else(|| outdated_proxy(case, node, agent, says)) {
+        return deeper;
+    }
+    let why = format!("pod {} cannot reach the API server at {address}: {says}", agent.name);
+    Obstacle::new(Proof::Open, why, agent.blame.clone(), here)
+        .fix("Open the way from the node to the API server: port 443 in its security group and the cluster's, and the component that makes the Service kubernetes.default reachable there.")
+        .ask(
+            format!("Can other pods of Node {} reach {address}?", node.name()),
+            format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
+        )
+}
+
+/// Whether its log ends with something else than an address that it does not reach.
+fn ends_with_other_words(says: &str) -> bool {
+    const UNREACHED: [&str; 5] = ["dial ", "timeout", "timed out", "refused", "unreachable"];
+    const ENDS: &str = "its log ends with";
+    let lower = says.to_lowercase();
+    lower.contains(ENDS) && !UNREACHED.iter().any(|word| lower.contains(word))
+}
+
+/// A plugin that replaces kube-proxy needs the API server's own address. If kube-proxy is kept off the Node by design,
+/// nothing else makes the Service reachable for it.
+fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacle> {
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *KUBE_PROXY);
+    let by_design = match set {
+        Some(set) => placement::refusal(set, node).filter(|kept| kept.taint.is_none())?.why,
+        None if case.cluster.missing(Input::DaemonSets).is_none() => format!("DaemonSet {KUBE_PROXY} is not installed"),
+        None => return None,
+    };
+    // Calico: docs.tigera.io "Enable the eBPF data plane"; Cilium: docs.cilium.io "Kubernetes Without kube-proxy".
+    let (blame, fix) = match agent.set {
+        "calico-node" => (
+            Blame::object("v1", "ConfigMap", "kubernetes-services-endpoint").namespace(match agent.namespace {
+                "calico-system" => "tigera-operator",
+                other => other,
+            }),
+            "Give Calico the API server's own address before you remove kube-proxy: ConfigMap kubernetes-services-endpoint with KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Then restart its pods.",
+        ),
+        "cilium" => (
+            agent.in_spec("containers"),
+            "Give Cilium the API server's own address (Helm: k8sServiceHost and k8sServicePort), or run kube-proxy.",
+        ),
+        _ => return None,
+    };
+    let why = format!(
+        "kube-proxy has no pod on it ({by_design}), but {} does not know the API server's own address",
+        agent.set
+    );
+    let object = blame.object.clone();
+    Some(
+        Obstacle::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
+            .behind(Link::new(object, format!("DaemonSet {} would find the API server's own address there", agent.set)))
+            .fix(fix)
+            .step(Risk::Inspect, "See what the pod reports", agent.describe()),
+    )
+}
+
+/// The pod fails and no message says why.
+fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
+    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let link = agent.link(says);
+    let logs = match container {
+        Some(container) => format!("kubectl logs -n {namespace} {name} -c {container} --previous --tail=50"),
+        None => agent.describe(),
+    };
+    let question = format!("Which error does pod {name} log before it exits?");
+    if let Some(deeper) = behind::found(case, node, agent, says).or_else(|| outdated_proxy(case, node, agent, says)) {
+        return deeper;
+    }
+    let kube_proxy_runs = case.pods().any(|p| p.daemon_set() == Some(KUBE_PROXY));
+    if network_plugin::rank(set).is_some()
+        && !kube_proxy_runs
+        && case.cluster.missing(Input::Pods).is_none()
+        && !ends_with_other_words(says)
+        && let Some(told) = without_kube_proxy(case, node, agent)
+    {
+        let why = format!("pod {name} fails: {says}; {}", told.why);
+        return Obstacle { why, ..told.after(link) }.ask(question, logs);
+    }
+    let image = agent.pod.spec.containers.first().map(|c| c.image.rsplit('/').next().unwrap_or(&c.image));
+    let of_types = image.zip(network_plugin::rank(set).and_then(|_| only_this_family(case, node)));
+    let obstacle = if let Some((image, split)) = of_types {
+        let why = format!(
+            "pod {name} fails: {says}; {image} works on nodes of {}, but on none of {}",
+            split.others, split.family
+        );
+        let says = format!("{image} works on {}, but on no {}", split.others, split.family);
+        Obstacle::new(Proof::Open, why, agent.in_spec("containers"), link)
+            .behind(Link::new(format!("DaemonSet/{set}"), says))
+            .fix(format!(
+                "Upgrade DaemonSet {set} to a version that knows {}, or exclude {0} in the NodePool.",
+                split.family
+            ))
+    } else {
+        let why = format!("pod {name} fails: {says}");
+        let fix = if set == vpc_cni::AWS_NODE {
+            AWS_NODE_FIX.to_owned()
+        } else {
+            format!("Read the log of pod {name}: it names the reason.")
+        };
+        let release = || across_images::of_release(case, node, set);
+        if let Some(split) = across_images::of(case, node, set) {
+            on_one_image(case, agent, &split, &why, link, &fix)
+        } else if let Some(port) = port::taken_where_it_fails(case, set) {
+            let where_else = |holder: &str| {
+                format!("{why}{holder} there, as on each Node where this agent fails, and on none where it works")
+            };
+            Obstacle { proof: Proof::Open, ..port::taken(case, agent, Some(port), where_else, link) }
+        } else if let Some(split) = release() {
+            on_one_image(case, agent, &split, &why, link, &fix)
+        } else {
+            Obstacle::new(Proof::Open, why, agent.blame.clone(), link).fix(fix)
+        }
+    };
+    let obstacle = obstacle.step(
+        Risk::Inspect,
+        "Read its log",
+        format!("kubectl logs -n {namespace} {name} --all-containers --tail=50"),
+    );
+    match (image, node.metadata.label(INSTANCE_TYPE)) {
+        // Source: amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `GetInstanceHypervisorFamily` exits on a type that
+        // is not in pkg/awsutils/vpc_ip_resource_limit.go; v1.9.1 and later ask EC2.
+        (Some(image), Some(type_)) if set == vpc_cni::AWS_NODE => obstacle
+            .ask(format!("Which error does aws-node exit with? Does {image} know the instance type {type_}?"), logs),
+        _ => obstacle.ask(question, logs),
+    }
+}
+
+/// The same DaemonSet works on the Nodes with another image: the image differs, which the node class selects.
+fn on_one_image(case: &Case, agent: &Agent, split: &ImageSplit, why: &str, link: Link, fix: &str) -> Obstacle {
+    let only = format!("it works with image {}, but nowhere with {}", split.other, split.own);
+    let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| agent.blame.clone());
+    let image = blame.object.clone();
+    let obstacle = Obstacle::new(Proof::Open, format!("{why}; {only}"), blame, link)
+        .behind(Link::new(format!("DaemonSet/{}", agent.set), only));
+    let obstacle = if image == agent.blame.object {
+        obstacle
+    } else {
+        obstacle.behind(Link::new(image, format!("it selects {}", split.own)))
+    };
+    obstacle.fix(format!(
+        "Pin the release of the image with which it works ({}), or give DaemonSet {} a version that works on the other. {fix}",
+        split.other, agent.set
+    ))
+}
+
+const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance). The usual reasons are a role without AmazonEKS_CNI_Policy, no way to the API server through kube-proxy, a subnet without free addresses, and a version older than the instance type.";
+
+/// No node of the Node's instance family is usable, while those of others are.
+struct FamilySplit {
+    family: String,
+    others: String,
+}
+
+fn only_this_family(case: &Case, node: &Node) -> Option<FamilySplit> {
+    let own = node_tallies::family(node)?;
+    let tallies = node_tallies::of(case);
+    let (_, here) = tallies.by("instance family").find(|(family, _)| *family == own)?;
+    let others = || tallies.by("instance family").filter(|(family, _)| *family != own);
+    // One machine is no pattern, and what fails on other families too is not the family's.
+    let elsewhere_well = others().all(|(_, tally)| tally.without_network == 0);
+    let others: Vec<&str> = others().map(|(family, _)| family).collect();
+    (here.ready == 0 && here.without_network >= 2 && !others.is_empty() && elsewhere_well)
+        .then(|| FamilySplit { family: own.to_owned(), others: others.join(", ") })
+}

@@ -1,0 +1,377 @@
+//! The finding that a machine's own log proves: the line, how often it was logged, how far the machine came.
+
+use crate::api::{Blame, Confidence, Evidence, Stage};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::case::stage::STILL_ASKED_FOR;
+use crate::cluster_state::aws;
+use crate::explain::denial::{self, Denial};
+use crate::objects::{Node, Pod};
+use logs::fact::{Fact, LogLine, Phase, Reason, Trouble};
+use logs::journey::Journey;
+use logs::table::{is_about_others, program_of};
+use readers::source_text::Span;
+
+/// The error that stops the machine, before all others in its log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Root<'w> {
+    pub(crate) fact: &'w Fact,
+    journey: &'w Journey,
+    whose: Whose<'w>,
+}
+
+/// The link between a log and the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose<'w> {
+    /// It names the machine.
+    Own,
+    /// It names no known machine, and this is the only one that it can belong to.
+    Taken,
+    /// It belongs to an instance that was launched like this one, or to one of several.
+    Beside(Option<&'w str>),
+}
+
+/// The root of a machine's trouble, if it is one of these.
+pub(crate) fn root<'w>(case: &Case<'w>, troubles: &[Trouble]) -> Option<Root<'w>> {
+    let own = case.logs().into_iter().map(|of_machine| {
+        let whose = if of_machine.is_named { Whose::Own } else { Whose::Taken };
+        (&of_machine.log.journey, whose)
+    });
+    let own = own.filter_map(|(journey, whose)| first(case, journey, whose)).min_by_key(|root| root.fact.rank());
+    // An agent that waits, and its operator's log, which is no machine's: that says why.
+    let says_more = |own: &Root<'_>, other: &Root<'_>| {
+        other.whose == Whose::Beside(None)
+            && other.fact.trouble == own.fact.trouble
+            && other.fact.rank() < own.fact.rank()
+    };
+    let first = match (own, beside(case)) {
+        (Some(own), Some(other)) if !says_more(&own, &other) => own,
+        (Some(own), None) => own,
+        (_, other) => other?,
+    };
+    troubles.contains(&first.fact.trouble).then_some(first)
+}
+
+/// Trouble of this kind in the machine's own logs, whatever else stops it.
+pub(crate) fn of_kind<'w>(case: &Case<'w>, trouble: Trouble) -> Option<Root<'w>> {
+    case.logs().into_iter().filter(|of_machine| of_machine.is_named).find_map(|of_machine| {
+        let journey = &of_machine.log.journey;
+        let fact = journey.open().into_iter().find(|fact| fact.trouble == trouble)?;
+        Some(Root { fact, journey, whose: Whose::Own })
+    })
+}
+
+/// The root of the trouble of one log.
+fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: Whose<'w>) -> Option<Root<'w>> {
+    let open = journey.open();
+    // A unit of systemd that nothing needs keeps no machine from booting.
+    let is_needed = is_needed(&open);
+    let is_idle = |fact: &Fact| fact.names.contains_key("unit") != is_needed && is_of_units(fact);
+    let fact = open.into_iter().filter(|fact| !is_idle(fact)).find(|fact| explains(case, fact))?;
+    Some(Root { fact, journey, whose })
+}
+
+/// Whether the console says that other units need the failed one.
+fn is_needed(open: &[&Fact]) -> bool {
+    open.iter().any(|fact| fact.names.contains_key("needs"))
+}
+
+/// Whether it is of a unit on the console: one that failed, or what needs it.
+fn is_of_units(fact: &Fact) -> bool {
+    fact.program == "systemd" && ["unit", "needs"].iter().any(|name| fact.names.contains_key(*name))
+}
+
+/// The common part of the machines that should behave alike, if they agree.
+fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
+    let (passed, logs) = case.logs_beside();
+    if logs.is_empty() {
+        return None;
+    }
+    // A device that fails, and a full disk, are the machine's own; what every boot mounts, and needs, is the image's.
+    let is_mounted = |root: &Root<'_>| root.fact.names.contains_key("what") && is_needed(&root.journey.open());
+    let is_shared =
+        |root: &Root<'_>| !matches!(root.fact.trouble, Trouble::DeviceFails | Trouble::DiskFails) || is_mounted(root);
+    let is_ahead = |fact: &Fact| passed.is_none_or(|passed| passed < fact.blocks);
+    let is_sure = |root: &Root<'_>| {
+        (root.fact.ends || root.lasts() || is_mounted(root)) && is_shared(root) && is_ahead(root.fact)
+    };
+    let root_of = |machine: Option<&str>| {
+        // What names no machine may be of any.
+        let its = logs.iter().filter(|other| other.of.is_none() || other.of == machine);
+        let roots = its.filter_map(|other| first(case, &other.log.journey, Whose::Beside(other.of)));
+        roots.filter(is_sure).min_by_key(|root| root.fact.rank())
+    };
+    let is_first = |at: usize, of: Option<&str>| logs.iter().take(at).all(|other| other.of != of);
+    let named = logs.iter().enumerate().filter(|(at, other)| other.of.is_some() && is_first(*at, other.of));
+    let nobodys = logs.iter().all(|other| other.of.is_none()).then_some(None);
+    let mut roots = named.map(|(_, other)| other.of).chain(nobodys).filter_map(root_of);
+    let root = roots.next()?;
+    roots.all(|other| other.fact.means == root.fact.means).then_some(root)
+}
+
+/// The role whose calls IAM denies to this program, as its log names it.
+pub(crate) fn denied_role<'w>(case: &Case<'w>, program: &str) -> Option<&'w str> {
+    let logs = case.logs();
+    let facts = logs.iter().flat_map(|of_machine| of_machine.log.journey.open());
+    let mut denials = facts.filter(|fact| fact.program == program && fact.trouble == Trouble::AwsRefuses);
+    denials.find_map(|fact| fact.names.get("role")).map(String::as_str)
+}
+
+/// The pod that logs under this name: that of the machine, else one that serves all.
+pub(crate) fn speaker<'w>(case: &Case<'w>, program: &str) -> Option<&'w Pod> {
+    let is_its = |name: &str| program_of(name) == Some(program);
+    let own = case.pods().filter(|pod| pod.daemon_set().is_some_and(is_its));
+    own.min_by_key(|pod| pod.daemon_set())
+        .or_else(|| case.cluster.pods().find(|pod| pod.daemon_set().is_none() && is_its(&pod.metadata.name)))
+}
+
+/// A line that Karpenter's log still repeats about the machine or the node class and that no row of the table knows.
+pub(crate) fn unexplained<'w>(case: &Case<'w>) -> Option<&'w Fact> {
+    let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
+    let told = logs.flat_map(|of_machine| of_machine.log.journey.open());
+    let is_new = |fact: &&Fact| fact.last.time.is_some_and(|at| case.now - at <= STILL_ASKED_FOR);
+    told.filter(|fact| fact.trouble == Trouble::Unexplained && fact.lasts()).find(is_new)
+}
+
+/// The line that Karpenter's log repeats about the end of the machine, however old: Karpenter retries less and less
+/// often, and an error that it got past is no longer open.
+/// Source: client-go v0.36.3 util/workqueue/default_rate_limiters.go (1000 seconds at most).
+pub(crate) fn holds<'w>(case: &Case<'w>) -> Option<&'w Fact> {
+    let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
+    let told = logs.flat_map(|of_machine| of_machine.log.journey.open());
+    let is_of_end =
+        |fact: &&Fact| matches!(fact.trouble, Trouble::AwsRefuses | Trouble::Unexplained) && fact.blocks == Phase::Gone;
+    told.filter(is_of_end).filter(|fact| fact.lasts()).min_by_key(|fact| fact.rank())
+}
+
+/// The same fact as a sentence that follows another.
+pub(crate) fn quoted(unexplained: &Fact) -> String {
+    format!(" Karpenter's log has {} such lines, the last one: {}", unexplained.count, excerpt(&unexplained.last.text))
+}
+
+/// The log need not prove what the cluster shows of a machine.
+fn explains(case: &Case, fact: &Fact) -> bool {
+    // Who has a Node was configured.
+    let is_of_boot = matches!(
+        fact.trouble,
+        Trouble::UserDataRefused | Trouble::ScriptFailed | Trouble::BootContainerFailed | Trouble::BootstrapFailed
+    );
+    match case.stage() {
+        Stage::Launch => fact.blocks == Phase::Booted,
+        // A kubelet that ends has not joined, however far it came by then.
+        Stage::Join | Stage::Register => fact.blocks <= Phase::Registered || fact.ends && fact.program == "kubelet",
+        Stage::Initialize | Stage::Ready => {
+            fact.blocks == Phase::Ready
+                || fact.blocks == Phase::Registered && !is_of_boot
+                || fact.ends && booted_again(case, fact)
+        }
+        Stage::Terminate => fact.blocks == Phase::Gone,
+    }
+}
+
+/// Whether it was said after the Node had joined, and its kubelet says nothing any more: what ends the start of a
+/// machine ends its next one too. A script of user data may end after the kubelet has come up.
+fn booted_again(case: &Case, fact: &Fact) -> bool {
+    let is_silent = |node: &&Node| node.condition("Ready").is_some_and(|ready| ready.status == "Unknown");
+    let joined = case.node.filter(is_silent).and_then(|node| node.metadata.creation_timestamp);
+    fact.trouble != Trouble::ScriptFailed && joined.zip(fact.last.time).is_some_and(|(joined, said)| said > joined)
+}
+
+impl Root<'_> {
+    /// A program that gave up proves its message; one that retries proves it after some time.
+    pub(crate) fn confidence(&self) -> Confidence {
+        // A script of user data need not be what starts the kubelet, and an unknown line not be why a program ended.
+        let is_known = !self.fact.unknown && self.fact.trouble != Trouble::ScriptFailed;
+        let is_proof = is_known && !self.fact.vague && (self.fact.ends || self.lasts());
+        if is_proof && self.whose == Whose::Own { Confidence::Certain } else { Confidence::Likely }
+    }
+
+    /// Logged again and again, for a while, for every request of the program: one reason fails all its requests.
+    fn lasts(&self) -> bool {
+        let is_same = |other: &&Fact| {
+            let what = |fact: &Fact| (fact.trouble, fact.reason);
+            other.program == self.fact.program && what(other) == what(self.fact)
+        };
+        if self.fact.reason.is_none() {
+            return self.fact.lasts();
+        }
+        Fact::last_together(self.journey.facts.iter().filter(is_same))
+    }
+
+    /// Why a request failed: ", because nothing answers in time".
+    fn reason(&self) -> String {
+        let reason = self.fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()));
+        match self.denial() {
+            Some(denial) if !reason.is_empty() => format!("{reason} ({})", denial.in_words()),
+            _ => reason,
+        }
+    }
+
+    /// The call that AWS denies, if the line names it.
+    pub(crate) fn denial(&self) -> Option<Denial<'_>> {
+        denial::of(self.fact)
+    }
+
+    /// The log's reason, for a summary.
+    pub(crate) fn quote(&self) -> String {
+        let often = if self.fact.count > 1 { format!(", {} times", self.fact.count) } else { String::new() };
+        format!("Its log says{often}{}: {}", self.reason(), excerpt(&self.fact.last.text))
+    }
+
+    /// The error of AWS that Karpenter logged, as a sentence to follow another.
+    pub(crate) fn refusal(&self) -> String {
+        let named = |name: &str| self.fact.names.get(name).map_or("", |text| text.trim_end_matches('.'));
+        format!(" Karpenter's log says why: {}: {}.", named("code"), named("error"))
+    }
+
+    /// The error in the line, without the text around it.
+    pub(crate) fn error(&self) -> &str {
+        self.fact.names.get("error").unwrap_or(&self.fact.last.text).trim().trim_end_matches('.')
+    }
+
+    /// The line, for a finding that proves more.
+    pub(crate) fn evidence(&self) -> Evidence {
+        told(self.fact, &self.fact.means)
+    }
+
+    pub(crate) fn is_because(&self, reasons: &[Reason]) -> bool {
+        self.fact.reason.is_some_and(|reason| reasons.contains(&reason))
+    }
+
+    /// The finding, with the line that proves it, the other lines that stay open, and how far the machine came.
+    pub(crate) fn finding(&self, case: &Case) -> Finding {
+        let fact = self.fact;
+        let often = if fact.count > 1 { format!(", told {} times", fact.count) } else { String::new() };
+        let (machine, means, reason) = (self.machine(case), &fact.means, self.reason());
+        let told_of = format!("{machine} {means}{often}{reason}: {}", excerpt(&fact.last.text));
+        let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
+        // That a script failed, cloud-init says; why, the script itself has said before.
+        let before = self.journey.open().into_iter().find(|other| {
+            fact.trouble == Trouble::ScriptFailed && !other.ends && other.program == fact.program && *other != fact
+        });
+        let summary = match before {
+            Some(other) => format!("{summary}; before that: {}", excerpt(&other.last.text)),
+            None => summary,
+        };
+        let others = self.journey.open().into_iter().filter(|other| *other != fact && explains(case, other));
+        let others = others.take(3).map(|other| told(other, &other.means));
+        let came_to = came_to(self.journey);
+        let finding =
+            Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(others).with_all(came_to);
+        let because = match self.whose {
+            Whose::Own => return finding,
+            Whose::Taken => "no other machine here is unfinished, so the log is taken for this one's",
+            Whose::Beside(Some(_)) => "a machine of the same node class at the same stage; this machine has no log",
+            Whose::Beside(None) => {
+                "all unfinished machines here belong to one node class, and the log is of one of them"
+            }
+        };
+        finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {}", self.named()), because))
+    }
+
+    /// The log's name of its machine.
+    fn named(&self) -> String {
+        let identity = &self.journey.identity;
+        let names: Vec<&str> = identity.instances.iter().chain(&identity.hosts).map(String::as_str).collect();
+        if names.is_empty() { "no machine".to_owned() } else { names.join(", ") }
+    }
+
+    /// The machine of the log. If it is another, it stands for this one.
+    fn machine(&self, case: &Case) -> String {
+        match self.whose {
+            Whose::Own | Whose::Taken => machine(case),
+            Whose::Beside(Some(other)) => format!("{other}, of the same node class as {},", machine(case)),
+            Whose::Beside(None) => format!("{}, or one of the same node class,", machine(case)),
+        }
+    }
+
+    /// The node class, at the part of its user data that the line names.
+    pub(crate) fn user_data(&self, case: &Case) -> Option<Blame> {
+        let class = case.class()?;
+        let blame = Blame::class(class);
+        let Some(text) = class.spec.user_data.as_deref() else { return Some(blame) };
+        let blame = blame.field("spec.userData");
+        Some(match self.place_in(text) {
+            Some(span) => blame.at(text, span),
+            None => blame,
+        })
+    }
+
+    /// The position of the line's names in a text, the longest name first: that is least likely to match by chance.
+    fn place_in(&self, text: &str) -> Option<Span> {
+        const LEAST: usize = 4;
+        let mut names: Vec<&str> =
+            self.fact.names.values().map(|name| name.trim_matches(['"', '\'', ' ', '`'])).collect();
+        names.retain(|name| name.len() >= LEAST && !name.contains("***"));
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        names.iter().find_map(|name| text.find(name).map(|start| Span::new(start, start + name.len())))
+    }
+}
+
+/// `i-0abc…`, otherwise the machine's name.
+fn machine(case: &Case) -> String {
+    match (case.instance_id(), case.subject().split_once('/')) {
+        (Some(id), _) => id.to_owned(),
+        (None, Some(("Instance", name))) => format!("the machine of {name}"),
+        (None, Some((kind, name))) => format!("{kind} {name}"),
+        (None, None) => case.subject(),
+    }
+}
+
+/// The command that shows more of the machine's log. There is none for a machine that only its log names.
+pub(crate) fn command(case: &Case) -> Option<String> {
+    let instance =
+        case.instance_id().map(|id| format!("aws ec2 get-console-output --latest --output text --instance-id {id}"));
+    instance.or_else(|| {
+        let has_object = case.claim.is_some() || case.node.is_some();
+        has_object.then(|| format!("kubectl describe {}", case.subject().to_ascii_lowercase()))
+    })
+}
+
+/// The progress of a machine according to its logs.
+pub(crate) fn last_steps(case: &Case) -> impl Iterator<Item = Evidence> {
+    case.logs().into_iter().filter_map(|of_machine| came_to(&of_machine.log.journey))
+}
+
+fn came_to(journey: &Journey) -> Option<Evidence> {
+    let (phase, milestone) = journey.came_to()?;
+    Some(at(&milestone.last, format!("the last step that the log shows: {}", phase.in_words())))
+}
+
+pub(crate) fn told(fact: &Fact, because: &str) -> Evidence {
+    let evidence = at(&fact.last, because.to_owned());
+    match (fact.count, fact.first.time, fact.last.time) {
+        (0 | 1, ..) => evidence,
+        (count, Some(first), Some(last)) => {
+            let span = last.signed_duration_since(first);
+            evidence.figures(format!("{count} times in {}", crate::case::duration(span)))
+        }
+        (count, ..) => evidence.figures(format!("{count} times")),
+    }
+}
+
+fn at(seen: &LogLine, because: String) -> Evidence {
+    let time = seen.time.map_or_else(String::new, |time| format!(", {}", crate::case::timestamp(time)));
+    let evidence = Evidence::new(seen.file.clone(), format!("line {}{time}", seen.line), seen.text.clone(), because);
+    if seen.file.starts_with(aws::CONSOLE) { evidence.told_by_aws(None) } else { evidence }
+}
+
+/// The first field that an error names: `spec.template.metadata.labels`.
+pub(crate) fn path_in(error: &str) -> Option<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let start = ["spec.", "metadata."].iter().filter_map(|begin| error.find(begin)).min()?;
+    let path = error.get(start..)?;
+    Some(path.split(|c| !is_part(c)).next()?.trim_end_matches('.'))
+}
+
+/// A line, for a sentence.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 280;
+    let length = text.chars().count();
+    if length <= LONGEST {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(LONGEST / 3).collect();
+    let end: String = text.chars().skip(length - LONGEST * 2 / 3).collect();
+    format!("{begin} … {end}")
+}

@@ -1,0 +1,31 @@
+//! What rules ask a case: plain readings that several rules share, below the rules. A fact never asks a rule.
+
+pub mod access_entry;
+pub(crate) mod autoscaler;
+pub mod aws_auth_role;
+pub mod change;
+pub mod cloud_controller_traces;
+pub mod cni_permissions;
+pub(crate) mod controller_role;
+pub mod custom_networking;
+pub mod image_selection;
+pub mod instance_state;
+pub mod key_users;
+pub(crate) mod kubelet_skew;
+pub(crate) mod kubelet_version;
+pub mod kubelet_without_node;
+pub mod machine_image;
+pub(crate) mod names_with_ids;
+pub mod network_plugin;
+pub mod node_role;
+pub(crate) mod node_tallies;
+pub mod placement;
+pub mod pod_addresses;
+pub(crate) mod proxy;
+pub mod requested_resources;
+pub mod role_in_use;
+pub mod slip;
+pub mod told_by_aws;
+pub mod untainted;
+pub(crate) mod volume_refusal;
+pub(crate) mod workload;
