@@ -4,6 +4,7 @@ mod collect;
 mod completion;
 mod contexts;
 mod diagnose;
+mod diagnose_args;
 mod duration;
 mod explain;
 mod flags;
@@ -48,7 +49,7 @@ pub struct Cli {
 enum Command {
     /// Find stuck nodes and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = diagnose::EXIT_CODES)]
-    Diagnose(diagnose::Diagnose),
+    Diagnose(diagnose_args::Diagnose),
     /// Show what the operator wrote about nodes that were stuck, including nodes that are gone
     History(history::HistoryArgs),
     /// Find mistakes in EC2NodeClasses, NodePools, user data and aws-auth that would keep nodes from joining, before

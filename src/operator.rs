@@ -16,6 +16,7 @@ mod page;
 pub mod publish;
 mod read_logs;
 mod remedies;
+mod sources;
 pub mod watch;
 
 use crate::kube_client::clock::Clock;
@@ -41,6 +42,7 @@ use outage::{Outage, Outages};
 use page::LivePage;
 use read_logs::ReadLogs;
 use remedies::Remedies;
+use sources::sources;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -137,7 +139,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %options.listen, "nodewhy starts");
 
     let metrics = Arc::new(Metrics::default());
-    let health = Arc::new(Health::new(Readiness::new(Watches::sources())));
+    let health = Arc::new(Health::new(Readiness::new(sources())));
     let (stop, mut stopped) = tokio::sync::watch::channel(());
     let until_stopped = async move { drop(stopped.changed().await) };
     let (checked, scraped) = (Arc::clone(&health), Arc::clone(&metrics));

@@ -7,6 +7,7 @@ pub mod history;
 mod html;
 mod judged;
 pub mod lint;
+pub mod one_cluster;
 mod snippet;
 mod table;
 mod text;

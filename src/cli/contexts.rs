@@ -1,13 +1,14 @@
 //! `nodewhy diagnose --contexts`, `--all-contexts`: several clusters, read side by side, as one answer.
 
-use super::diagnose::{Diagnose, karpenter};
+use super::diagnose_args::{Diagnose, karpenter};
 use super::flags::LiveFlags;
 use super::pod_logs::KnownLogs;
 use super::progress::Progress;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print};
 use crate::kube_client::ClusterFlags;
 use crate::report::Format;
-use crate::report::clusters::{self, JudgedCluster, OneCluster};
+use crate::report::clusters;
+use crate::report::one_cluster::{JudgedCluster, OneCluster};
 use chrono::Utc;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;

@@ -3,7 +3,7 @@
 //! Each look reads the cluster as the command without `--watch` does. Watches would tell sooner, but a machine becomes
 //! stuck by waiting, and what is read of its pods depends on the verdict: the operator is there for that.
 
-use super::diagnose::{Diagnose, karpenter};
+use super::diagnose_args::{Diagnose, karpenter};
 use super::pod_logs::KnownLogs;
 use super::progress::Progress;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print_to_reader};

@@ -6,7 +6,7 @@
 
 mod plain;
 
-use crate::operator::watch::Watches;
+use crate::operator::sources::sources;
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::{NodeDiagnosis, Outcome};
 use engine::remediation;
@@ -203,7 +203,7 @@ impl Metrics {
         ] {
             drop(self.remediations.get_or_create(&Remediated { result: result.label(), reason: reason.to_owned() }));
         }
-        for (_, input) in Watches::sources() {
+        for (_, input) in sources() {
             drop(self.unreadable.get_or_create(&Read { input }));
         }
     }
@@ -397,7 +397,6 @@ fn gauges<L: EncodeLabelSet>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::watch::Watches;
     use engine::api::{Confidence, Named, NodeDiagnosisSpec, NodeDiagnosisStatus, ObjectRef, Stage, Text};
     use engine::rules;
 
@@ -456,7 +455,7 @@ mod tests {
         for result in WriteResult::ALL {
             metrics.wrote(result);
         }
-        for (_, name) in Watches::sources() {
+        for (_, name) in sources() {
             metrics.unreadable(&name);
             metrics.watch_relisted(&name);
             metrics.last_event(&name).set(1);
@@ -466,7 +465,7 @@ mod tests {
             metrics.remediated(remediation::RemovalOutcome::Refused, reason);
         }
         metrics.taints_kept(reasons().map(|reason| (reason.to_owned(), 1)).collect());
-        let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();
+        let sources: Vec<_> = sources().map(|(_, name)| name).collect();
         metrics.watches(sources.iter().map(|name| (name.as_str(), &SourceState::Read)));
         metrics.karpenter(Some("1.14.1".to_owned()));
         for pool in pools {

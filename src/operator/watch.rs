@@ -17,6 +17,7 @@ pub use pods::Pods;
 use crate::kube_client::raw::Raw;
 use crate::kube_client::{PAGE, failure, resource_of};
 use crate::operator::metrics::Metrics;
+use crate::operator::sources::{DIAGNOSES, source_name};
 use chrono::Utc;
 use demand::{Demand, Kind, Turn};
 use engine::api::NodeDiagnosis;
@@ -124,14 +125,6 @@ impl Watches {
         self.tasks.spawn(watch.run(self.changes.clone(), Arc::clone(&self.metrics)));
     }
 
-    /// The sources that are watched from the start, as `Change::Source` names them.
-    pub fn sources() -> impl Iterator<Item = (Watched, String)> {
-        let watched = |input: Input| {
-            input.sources().iter().filter(|s| s.watched).map(move |s| (Watched::Input(input), source_name(s)))
-        };
-        Input::ALL.into_iter().flat_map(watched).chain([(Watched::Diagnoses, DIAGNOSES.to_owned())])
-    }
-
     /// A NodePool names this kind of node class. Gives the names of new sources, and what is not watched any more.
     pub fn pool_names(&mut self, pool: &str, group: &str, kind: &str) -> (Vec<String>, Vec<Unwatched>) {
         let turn = self.demand.name(pool, group, kind);
@@ -200,18 +193,6 @@ impl Watches {
         }
     }
 }
-
-/// `nodes`, `events/NodeClaim`: the name of a source in metrics and in /readyz.
-fn source_name(source: &ApiSource) -> String {
-    match (source.only, source.fields.and_then(|f| f.rsplit_once('='))) {
-        (Some(name), _) => format!("{}/{name}", source.plural),
-        (None, Some((_, kind))) => format!("{}/{kind}", source.plural),
-        (None, None) => source.plural.to_owned(),
-    }
-}
-
-/// The source of NodeDiagnoses, as others are named.
-const DIAGNOSES: &str = "nodediagnoses";
 
 fn config() -> watcher::Config {
     watcher::Config::default().page_size(PAGE).timeout(WATCH)

@@ -1,32 +1,12 @@
 //! Several clusters as one answer. The shape for programs is the same however many clusters were asked for.
 
+use super::one_cluster::{JudgedCluster, OneCluster, use_context};
 use super::visible::in_a_line;
 use super::{Background, Error, Format, Style, html, judged, table, text};
 use engine::api::NodeDiagnosisList;
-use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
-use readers::source_text::shell_word;
 use serde::Serialize;
 use std::fmt::Write;
-
-/// The result for one of the clusters.
-#[derive(Debug)]
-pub struct OneCluster {
-    /// Its context in the kubeconfig.
-    pub name: String,
-    /// The verdicts, or the reason why the cluster could not be read.
-    pub seen: Result<JudgedCluster, String>,
-}
-
-/// A cluster that was read and judged.
-#[derive(Debug)]
-pub struct JudgedCluster {
-    pub survey: Survey,
-    /// Used for the page only. Empty for other formats.
-    pub state: ClusterState,
-    /// One sentence for each reason why inputs could not be read.
-    pub notes: Vec<String>,
-}
 
 /// The output of `-o json` and `-o yaml` for several clusters.
 #[derive(Serialize)]
@@ -108,11 +88,6 @@ fn in_sum(clusters: &[OneCluster]) -> String {
         _ => format!("{stuck} are stuck, in {}", names.join(", ")),
     };
     format!("Read {} of {}: {found}.", read.count(), judged::counted_as(clusters.len(), "cluster"))
-}
-
-/// The command that points pasted commands to this cluster.
-pub fn use_context(name: &str) -> String {
-    format!("kubectl config use-context {}", shell_word(name))
 }
 
 fn page(clusters: &[OneCluster]) -> String {

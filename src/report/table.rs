@@ -1,6 +1,6 @@
 //! One line a machine, in columns like kubectl's.
 
-use crate::report::clusters::{JudgedCluster, OneCluster};
+use crate::report::one_cluster::{JudgedCluster, OneCluster};
 use crate::report::visible::in_a_line;
 use crate::report::{columns, judged};
 use chrono::{DateTime, Utc};

@@ -137,6 +137,10 @@ pub struct AwsAuthFacts {
 
 type Key = (String, String);
 
+fn key_of(meta: &Meta) -> Key {
+    (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
+}
+
 /// By kind, then by name: looked up for every machine, so without making a pair of both.
 type ByKind<T> = BTreeMap<String, BTreeMap<String, T>>;
 

@@ -40,6 +40,7 @@ mod service;
 pub mod sink;
 mod volatile;
 mod volume_attachment;
+pub mod watched;
 mod webhook;
 mod workload;
 

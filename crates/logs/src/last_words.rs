@@ -2,7 +2,7 @@
 
 use crate::fact::{Fact, LogLine, Phase, Trouble};
 use crate::table::{KARPENTER, TABLE};
-use crate::wrapping::klog_level;
+use crate::wrapping::{PANIC, klog_level};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
@@ -11,9 +11,6 @@ use std::collections::BTreeMap;
 pub(crate) struct LastWords {
     spoken: BTreeMap<String, LogLine>,
 }
-
-/// How Go begins what it says of a panic that nobody recovers.
-pub(crate) const PANIC: &str = "panic: ";
 
 /// What logrus panics with has been said in the line before.
 const OF_LOGRUS: &str = "panic: (*logrus.Entry)";

@@ -4,13 +4,13 @@ use crate::denial::denied;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
-use crate::last_words::{LastWords, PANIC, complains, is_fatal};
+use crate::last_words::{LastWords, complains, is_fatal};
 use crate::machines::{Machines, Nearest, OfMachine};
 use crate::quoted::{named as quoted, shown};
 use crate::table::{
     KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in, program_of,
 };
-use crate::wrapping::{Line, klog_level, plain, unwrapped, without_colors};
+use crate::wrapping::{Line, PANIC, klog_level, plain, unwrapped, without_colors};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Datelike, Utc};

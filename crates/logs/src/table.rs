@@ -1,8 +1,8 @@
 //! What lines mean: one file a program in `crates/logs/table`.
 
 use crate::fact::{Phase, Reason, Trouble};
-use crate::last_words::PANIC;
 use crate::pattern::Pattern;
+use crate::wrapping::PANIC;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -1,9 +1,11 @@
 //! What stands around a message: kubectl's prefix, a container runtime's, journald's, the kernel's time since boot.
 
-use crate::last_words::PANIC;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+
+/// How Go begins what it says of a panic that nobody recovers.
+pub(crate) const PANIC: &str = "panic: ";
 
 /// A line, taken out of what wraps it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,9 +2,9 @@
 
 use super::machines::Machines;
 use super::{Section, caret};
-use crate::report::clusters::use_context;
 use crate::report::grouping::{self, Diagnosed, Next};
 use crate::report::judged::counted_as;
+use crate::report::one_cluster::use_context;
 use chrono::{DateTime, Utc};
 use engine::api::{Confidence, Fix, Named, NodeDiagnosisStatus, Risk, Suspect};
 use engine::case::duration;

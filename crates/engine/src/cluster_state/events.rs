@@ -1,8 +1,7 @@
 //! Events by what they are about, kind and name: looked up for every machine at every judgement, so without an
 //! allocation.
 
-use super::Key;
-use super::intake::key_of;
+use super::{Key, key_of};
 use crate::objects::{Event, Meta};
 use crate::upstream::csi;
 use crate::upstream::unplaced::{PlacementObstacle, refusals};

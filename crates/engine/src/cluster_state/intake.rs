@@ -5,14 +5,15 @@ use super::memo::Derived;
 use super::{
     Availability, AwsAuthFacts, ByKind, ClassFacts, ClusterState, Key, Subject, Touched, aws,
     events::{KUBELET_ABOUT_PODS, VOLUMES_FOR},
+    key_of,
 };
 use crate::cluster_state::class_members::ClassMembers;
 use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    ApiServer, ApiServerFacts, AwsObservation, ConfigMapData, Event, MachineLog, Meta, Node, NodeClaim, NodeClass,
-    NodePool, Pod,
+    ApiServer, ApiServerFacts, AwsObservation, ConfigMapData, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool,
+    Pod,
 };
 use crate::upstream::device_plugins;
 use crate::upstream::karpenter::Karpenter;
@@ -624,10 +625,6 @@ fn count_service(
     if let (Some(node), Some(class_members)) = (node, of_class) {
         class_members.count_service(claim, claim.is_true("Initialized") && node.is_ready(), change);
     }
-}
-
-pub(super) fn key_of(meta: &Meta) -> Key {
-    (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
 }
 
 /// A Node without a providerID may be any machine's that has no Node.

@@ -4,6 +4,7 @@
 //! A symptom is no cause: if no link proves the reason behind it, the last link is an open question.
 
 mod across_images;
+mod agent;
 mod behind;
 mod pod;
 mod port;

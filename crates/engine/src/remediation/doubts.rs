@@ -1,6 +1,6 @@
 //! Why a removal may not rely on the lists that nodewhy has read, or on the time. The operator fills this in.
 
-use crate::triage::change::Watched;
+use crate::objects::watched::Watched;
 use std::collections::BTreeMap;
 
 /// Without doubts, all lists are current and the time is certain.

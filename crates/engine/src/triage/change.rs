@@ -2,31 +2,9 @@
 
 use crate::api::NodeDiagnosis;
 use crate::objects::input::{Input, Object};
+pub use crate::objects::watched::Watched;
 use readers::aws_auth::identity::Identity;
 use std::collections::BTreeSet;
-
-/// The data that a watch reads: an input of the rules, or the diagnoses that nodewhy wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Watched {
-    Input(Input),
-    Diagnoses,
-}
-
-impl Watched {
-    /// The name of the objects.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Input(input) => input.name(),
-            Self::Diagnoses => "NodeDiagnoses",
-        }
-    }
-}
-
-impl From<Input> for Watched {
-    fn from(input: Input) -> Self {
-        Self::Input(input)
-    }
-}
 
 /// What a watch says.
 #[derive(Debug)]

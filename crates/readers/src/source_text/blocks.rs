@@ -1,6 +1,7 @@
 //! Secrets that stand on lines of their own, below the line that names them: private keys, blocks of YAML, here-documents.
 
 use super::Span;
+use super::commands::is_of_secret;
 use super::names::{is_block_header, is_secret_name};
 
 /// What the lines below belong to.
@@ -163,20 +164,4 @@ fn here_document(content: &str) -> Option<String> {
     }
     let mut words = before.split_whitespace().chain(rest.split_whitespace());
     words.any(is_of_secret).then(|| end.to_owned())
-}
-
-/// Whether a word of a command says that its input, or the file that it names, is secret.
-pub(super) fn is_of_secret(word: &str) -> bool {
-    const EXTENSIONS: [&str; 11] =
-        [".yaml", ".yml", ".json", ".toml", ".conf", ".sh", ".service", ".cfg", ".ini", ".md", ".xml"];
-    let word = word.trim_matches(['"', '\'', '(', ')', '>', '<', '`', '$', '[', ']', ',', ';', '|', '&', '{', '}']);
-    if super::commands::reads_secret(word) {
-        return true;
-    }
-    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = name.split('=').next().unwrap_or_default();
-    if name.starts_with('-') || name.contains('$') || EXTENSIONS.iter().any(|extension| name.ends_with(extension)) {
-        return false;
-    }
-    matches!(name, ".netrc" | "_netrc" | ".pgpass" | "htpasswd" | ".htpasswd") || is_secret_name(name)
 }

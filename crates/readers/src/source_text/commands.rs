@@ -1,7 +1,7 @@
 //! Secrets that commands take: `curl -u name:secret`, `docker login -p secret`, `echo root:secret | chpasswd`.
 
 use super::Span;
-use super::blocks::is_of_secret;
+use super::names::is_secret_name;
 
 /// What of an argument is secret.
 #[derive(Clone, Copy, PartialEq)]
@@ -462,4 +462,20 @@ fn is_redirect(said: &str, next: Option<&str>) -> bool {
         other => other.strip_prefix('>').map(|file| file.trim_start_matches('>')).unwrap_or_default(),
     };
     !target.is_empty() && is_of_secret(target)
+}
+
+/// Whether a word of a command says that its input, or the file that it names, is secret.
+pub(super) fn is_of_secret(word: &str) -> bool {
+    const EXTENSIONS: [&str; 11] =
+        [".yaml", ".yml", ".json", ".toml", ".conf", ".sh", ".service", ".cfg", ".ini", ".md", ".xml"];
+    let word = word.trim_matches(['"', '\'', '(', ')', '>', '<', '`', '$', '[', ']', ',', ';', '|', '&', '{', '}']);
+    if reads_secret(word) {
+        return true;
+    }
+    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = name.split('=').next().unwrap_or_default();
+    if name.starts_with('-') || name.contains('$') || EXTENSIONS.iter().any(|extension| name.ends_with(extension)) {
+        return false;
+    }
+    matches!(name, ".netrc" | "_netrc" | ".pgpass" | "htpasswd" | ".htpasswd") || is_secret_name(name)
 }

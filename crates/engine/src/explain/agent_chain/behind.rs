@@ -1,8 +1,8 @@
 //! The needs of an agent's pod outside of it: the network of its Node, and the Deployment that serves it.
 
-use super::pod::{Agent, INSTANCE_TYPE};
+use super::agent::{Agent, INSTANCE_TYPE};
 use super::words::last_words;
-use super::{NOT_READY, Obstacle, Proof, of_pod};
+use super::{NOT_READY, Obstacle, Proof};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
 use crate::case::stage::lacks_addresses;
@@ -14,9 +14,14 @@ use crate::upstream::{startup_taint, vpc_cni};
 
 /// The reason behind an agent with an unspecific message.
 pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
-    too_few_interfaces(case, node, agent, says)
-        .or_else(|| unserved(case, node, agent, says))
-        .or_else(|| without_network(case, node, agent, says))
+    too_few_interfaces(case, node, agent, says).or_else(|| unserved(case, node, agent, says))
+}
+
+/// The pod of the DaemonSet whose plugin refuses the sandbox, if it is not Ready itself.
+pub(super) fn failing_plugin<'c>(case: &Case<'c>, agent: &Agent, plugin: &str) -> Option<&'c Pod> {
+    let set = network_plugin::of_plugin(plugin);
+    let pod = case.pods().find(|p| p.daemon_set() == Some(set) && set != agent.set)?;
+    (!pod.is_ready()).then_some(pod)
 }
 
 /// The sandbox fails in a plugin: the DaemonSet that installed it is at fault, not the pod that suffers.
@@ -35,11 +40,6 @@ pub(super) fn refused_by_plugin(
     let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(set)) else {
         return left_behind(case, node, agent, says, plugin);
     };
-    if !pod.is_ready() {
-        let deeper = of_pod(case, node, pod);
-        let why = format!("{gets_none}, because {}", deeper.why);
-        return Some(Obstacle { why, ..deeper.after(agent.link(says)) });
-    }
     let owner = Agent::of(pod);
     let log = format!("kubectl logs -n {} {} --all-containers --tail=50", owner.namespace, owner.name);
     // Chained it would stand under the other's name for the network.
@@ -119,20 +119,6 @@ fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Obstacle {
         .fix(format!("Replace the node, which evicts its pods. Or remove {plugin} from /etc/cni/net.d there until pod {} runs, which adds it again. Use a version of DaemonSet {} whose plugin accepts its own pod, or run that pod in the host's network.", agent.name, agent.set))
         .step(Risk::Inspect, "See what the plugin lacks", log.clone())
         .ask(format!("Does plugin {plugin} lack something that only pod {} brings?", agent.name), log)
-}
-
-/// A pod in the network of its Node, which no component has set up.
-pub(super) fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
-    if agent.pod.spec.host_network || network_plugin::is_before_the_network(agent.pod.daemon_set()?) {
-        return None;
-    }
-    let plugin = &network_plugin::plugin(case, node)?.metadata.name;
-    let pod = case.pods().find(|p| p.daemon_set() == Some(plugin) && !p.is_ready())?;
-    let deeper = of_pod(case, node, pod);
-    let why = format!("pod {} fails ({says}) because the network of its Node is not up: {}", agent.name, deeper.why);
-    // That it fails for want of the network nobody says.
-    let proof = if deeper.proof == Proof::None { Proof::None } else { Proof::Open };
-    Some(Obstacle { why, proof, ..deeper.after(agent.link(says)) })
 }
 
 /// Agents that are not Ready without a Deployment, and the Deployment's role for them.

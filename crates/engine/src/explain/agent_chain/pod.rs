@@ -1,6 +1,7 @@
 //! Why the pod of an agent does not work on its Node.
 
 use super::across_images::{self, ImageSplit};
+use super::agent::{Agent, INSTANCE_TYPE};
 use super::behind;
 use super::port;
 use super::proxy_skew::outdated_proxy;
@@ -21,41 +22,6 @@ use crate::objects::{Event, Node, Pod, steady};
 use crate::upstream::credentials::Credentials;
 use crate::upstream::vpc_cni;
 use readers::source_text;
-
-/// One pod of an agent, with the names that a sentence about it needs.
-pub(super) struct Agent<'c> {
-    pub(super) pod: &'c Pod,
-    pub(super) name: &'c str,
-    pub(super) namespace: &'c str,
-    /// Its DaemonSet, which creates the next pod like this one.
-    pub(super) blame: Blame,
-    pub(super) set: &'c str,
-}
-
-impl<'c> Agent<'c> {
-    pub(super) fn of(pod: &'c Pod) -> Self {
-        let (name, namespace) = (&*pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
-        let blame = match pod.daemon_set() {
-            Some(set) => Blame::object("apps/v1", "DaemonSet", set),
-            None => Blame::object("v1", "Pod", name),
-        };
-        let blame = blame.namespace(namespace);
-        Self { pod, name, namespace, blame, set: pod.daemon_set().unwrap_or(name) }
-    }
-
-    pub(super) fn link(&self, says: impl Into<String>) -> Link {
-        Link::new(format!("Pod/{}", self.name), says)
-    }
-
-    pub(super) fn describe(&self) -> String {
-        format!("kubectl describe pod -n {} {}", self.namespace, self.name)
-    }
-
-    pub(super) fn in_spec(&self, field: &str) -> Blame {
-        let blame = self.blame.clone();
-        if blame.kind == "DaemonSet" { blame.field(format!("spec.template.spec.{field}")) } else { blame }
-    }
-}
 
 pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     reads(case);
@@ -262,6 +228,11 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                 .fix("Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for these nodes, and replace them, which evicts their pods.")
         }
         Meaning::CniPlugin { plugin, network } => {
+            if let Some(pod) = behind::failing_plugin(case, agent, plugin) {
+                let deeper = of_pod(case, node, pod);
+                let why = format!("pod {name} gets no network ({says}), because {}", deeper.why);
+                return Obstacle { why, ..deeper.after(agent.link(says)) };
+            }
             return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
                 .unwrap_or_else(|| unexplained(case, node, agent, says, container));
         }
@@ -427,25 +398,6 @@ fn of_runtime_settings(case: &Case, node: &Node, named: &str) -> Blame {
     case.user_data_naming(&[named]).unwrap_or_else(|| of_image(case, node))
 }
 
-pub(super) const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
-
-impl Agent<'_> {
-    fn account(&self) -> &str {
-        if self.pod.spec.service_account_name.is_empty() { self.set } else { &self.pod.spec.service_account_name }
-    }
-
-    fn image_of(&self, container: &str) -> Option<&str> {
-        let mut containers = self.pod.spec.init_containers.iter().chain(&self.pod.spec.containers);
-        containers.find(|c| c.name == container).map(|c| c.image.as_str())
-    }
-
-    fn account_blame(&self) -> Blame {
-        Blame::object("v1", "ServiceAccount", self.account())
-            .namespace(self.namespace)
-            .field("metadata.annotations['eks.amazonaws.com/role-arn']")
-    }
-}
-
 fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Obstacle {
     let obstacle = obstacle.fix(pull.fix);
     if pull == pull::UNEXPLAINED {
@@ -532,7 +484,7 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
         let why = format!("pod {} cannot reach the API server at {address}, because {}", agent.name, deeper.why);
         return Obstacle { why, ..deeper.after(here) };
     }
-    let deeper = behind::without_network(case, node, agent, says);
+    let deeper = without_network(case, node, agent, says);
     if let Some(deeper) = deeper.or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
@@ -543,6 +495,20 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
             format!("Can other pods of Node {} reach {address}?", node.name()),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
         )
+}
+
+/// A pod in the network of its Node, which no component has set up.
+fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+    if agent.pod.spec.host_network || network_plugin::is_before_the_network(agent.pod.daemon_set()?) {
+        return None;
+    }
+    let plugin = &network_plugin::plugin(case, node)?.metadata.name;
+    let pod = case.pods().find(|p| p.daemon_set() == Some(plugin) && !p.is_ready())?;
+    let deeper = of_pod(case, node, pod);
+    let why = format!("pod {} fails ({says}) because the network of its Node is not up: {}", agent.name, deeper.why);
+    // That it fails for want of the network nobody says.
+    let proof = if deeper.proof == Proof::None { Proof::None } else { Proof::Open };
+    Some(Obstacle { why, proof, ..deeper.after(agent.link(says)) })
 }
 
 /// Whether its log ends with something else than an address that it does not reach.
@@ -599,7 +565,8 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         None => agent.describe(),
     };
     let question = format!("Which error does pod {name} log before it exits?");
-    if let Some(deeper) = behind::found(case, node, agent, says).or_else(|| outdated_proxy(case, node, agent, says)) {
+    let deeper = behind::found(case, node, agent, says).or_else(|| without_network(case, node, agent, says));
+    if let Some(deeper) = deeper.or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
     let kube_proxy_runs = case.pods().any(|p| p.daemon_set() == Some(KUBE_PROXY));

@@ -1,6 +1,6 @@
 //! A port of the Node that an agent needs and another program has.
 
-use super::pod::Agent;
+use super::agent::Agent;
 use super::{Obstacle, Proof};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;

@@ -1,6 +1,6 @@
 //! A kube-proxy that is too old for the API server: it runs, but writes no rules.
 
-use super::pod::Agent;
+use super::agent::Agent;
 use super::{Obstacle, Proof};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;

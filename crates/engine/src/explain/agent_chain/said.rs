@@ -1,6 +1,6 @@
 //! The last line in the log of an agent's pod, if there is a log.
 
-use super::pod::Agent;
+use super::agent::Agent;
 use crate::case::Case;
 use logs::fact::LogLine;
 use logs::journey::Journey;
