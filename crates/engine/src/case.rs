@@ -20,9 +20,13 @@ pub mod karpenter_line;
 pub mod left_taint;
 mod logged_agent;
 pub mod missing_driver;
+pub mod missing_taints;
 pub mod node_image;
 pub mod other_family;
+mod out_of_service;
 pub mod outgrown;
+mod pod_requests;
+pub mod pool_wait;
 pub mod port_held;
 mod reboot;
 pub mod reckoned;
@@ -34,8 +38,12 @@ pub mod sighting;
 pub mod stage;
 pub(crate) mod static_drift;
 pub mod tagged_twice;
+pub mod thresholds;
+pub mod timeout;
 pub mod unplaced;
+pub mod unstarted_pods;
 pub mod vanished;
+pub mod wait;
 
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::outgrown::Outgrown;
@@ -109,34 +117,35 @@ impl<'w> Case<'w> {
                 let lacking = lacking_in(cluster, pool, class.map(|c| &c.class)).map(|(unplaced, _)| unplaced);
                 let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
                 let unplaced = unplaced.chain(uncounted_in(cluster, pool));
-                let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
-                    .or_else(|| unserved_wait(cluster, pool, class, thresholds))
-                    .or_else(|| refused_claims_wait(cluster, pool, thresholds))
-                    .or_else(|| deferred::wait(cluster, pool, class.map(|c| &c.class), thresholds))
-                    .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
-                    .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))
-                    .or_else(|| static_drift::wait(cluster, pool, now, thresholds))
-                    .or_else(|| drift_at_once::wait(cluster, pool, thresholds))
-                    .or_else(|| emptied_early::wait(cluster, pool, thresholds))
-                    .or_else(|| vanished::wait(cluster, pool, now, thresholds))
-                    .or_else(|| port_held::wait(cluster, pool, thresholds))
-                    .or_else(|| {
-                        let oldest = ignored_in(cluster, pool).min_by_key(|pod| pod.metadata.creation_timestamp)?;
-                        stage::ignored_wait(oldest, thresholds)
-                    })
-                    .or_else(|| {
-                        let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
-                        stage::outgrown_wait(first.pod, first.since, thresholds)
-                    })
-                    .or_else(|| refused_pool::wait(cluster, pool, now, thresholds))
-                    .or_else(|| {
-                        // A node class that is not ready has the diagnosis.
-                        let of_class = class.is_some_and(|c| {
-                            let wait = stage::class_wait(&c.class, thresholds);
-                            wait.or_else(|| profileless_wait(cluster, &c.class, now, thresholds)).is_some()
-                        });
-                        failing_round::wait(cluster, pool, now, thresholds).filter(|_| !of_class)
-                    })?;
+                let wait =
+                    pool_wait::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
+                        .or_else(|| unserved_wait(cluster, pool, class, thresholds))
+                        .or_else(|| refused_claims_wait(cluster, pool, thresholds))
+                        .or_else(|| deferred::wait(cluster, pool, class.map(|c| &c.class), thresholds))
+                        .or_else(|| pool_wait::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
+                        .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))
+                        .or_else(|| static_drift::wait(cluster, pool, now, thresholds))
+                        .or_else(|| drift_at_once::wait(cluster, pool, thresholds))
+                        .or_else(|| emptied_early::wait(cluster, pool, thresholds))
+                        .or_else(|| vanished::wait(cluster, pool, now, thresholds))
+                        .or_else(|| port_held::wait(cluster, pool, thresholds))
+                        .or_else(|| {
+                            let oldest = ignored_in(cluster, pool).min_by_key(|pod| pod.metadata.creation_timestamp)?;
+                            pool_wait::ignored_wait(oldest, thresholds)
+                        })
+                        .or_else(|| {
+                            let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
+                            pool_wait::outgrown_wait(first.pod, first.since, thresholds)
+                        })
+                        .or_else(|| refused_pool::wait(cluster, pool, now, thresholds))
+                        .or_else(|| {
+                            // A node class that is not ready has the diagnosis.
+                            let of_class = class.is_some_and(|c| {
+                                let wait = pool_wait::class_wait(&c.class, thresholds);
+                                wait.or_else(|| profileless_wait(cluster, &c.class, now, thresholds)).is_some()
+                            });
+                            failing_round::wait(cluster, pool, now, thresholds).filter(|_| !of_class)
+                        })?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 let (pool, class) = (Some(AtLaunch::Present(pool)), class.map(AtLaunch::Present));
                 Some(Self { now, cluster, claim: None, node: None, pool, class, wait, subject })
@@ -151,7 +160,7 @@ impl<'w> Case<'w> {
                 let leaving = stage::leaving_class_wait(&class.class, may_be_used, thresholds);
                 let is_leaving = leaving.is_some();
                 let wait = leaving
-                    .or_else(|| stage::class_wait(&class.class, thresholds))
+                    .or_else(|| pool_wait::class_wait(&class.class, thresholds))
                     .or_else(|| profileless_wait(cluster, &class.class, now, thresholds))?;
                 let pool = cluster.pools().find(|p| {
                     let reference = &p.spec.template.spec.node_class_ref;
@@ -705,13 +714,13 @@ fn in_service_wait(
 }
 
 fn refused_pods_wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Wait> {
-    let starts_elsewhere = |pod: &Pod, is_alike: stage::Kinship| {
+    let starts_elsewhere = |pod: &Pod, is_alike: unstarted_pods::Kinship| {
         let mut alike = cluster.pods_in(pod.metadata.namespace.as_deref().unwrap_or_default());
         let starts = |other: &Pod| other.node() != node.name() && (other.has_started() || other.is_ready());
         alike.any(|other| starts(other) && is_alike(pod, other))
     };
     let (events, pods) = (cluster.pod_events_on(node.name()), cluster.pods_on(node.name()));
-    stage::refused_pods_wait(node, events, pods, starts_elsewhere, now, thresholds)
+    unstarted_pods::refused_pods_wait(node, events, pods, starts_elsewhere, now, thresholds)
 }
 
 fn unserved_wait(
@@ -724,7 +733,7 @@ fn unserved_wait(
     let stopped = cluster.karpenter()?.stopped.as_ref().filter(|_| class.is_some_and(|c| !c.class.is_auto_mode()))?;
     // A NodeClaim that nobody launches has the diagnosis, and so has a class that nobody looks at.
     let told = cluster.claims_of_pool(pool.name()).any(|claim| !claim.is_true("Initialized"));
-    if told || class.is_some_and(|c| stage::class_wait(&c.class, thresholds).is_some()) {
+    if told || class.is_some_and(|c| pool_wait::class_wait(&c.class, thresholds).is_some()) {
         return None;
     }
     // Where Karpenter's own pods wait for Nodes that are not Ready, the Nodes have the diagnosis.
@@ -733,7 +742,7 @@ fn unserved_wait(
         return None;
     }
     let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
-    stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
+    pool_wait::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
 }
 
 /// A node class without the instance profile that Karpenter makes for it, and whose log says why: before v0.37 it has no
@@ -752,8 +761,8 @@ fn profileless_wait(
     let open = logs.iter().flat_map(|of_class| of_class.log.journey.open());
     let told = open.filter(|fact| fact.trouble == Trouble::AwsRefuses && fact.blocks == Phase::Booted && fact.lasts());
     let (first, last) = told.filter_map(|fact| fact.first.time.zip(fact.last.time)).max_by_key(|(_, last)| *last)?;
-    let is_old = now.signed_duration_since(last) > stage::STILL_ASKED_FOR;
-    (!is_old).then(|| stage::profileless_wait(class, first, thresholds))
+    let is_old = now.signed_duration_since(last) > pool_wait::STILL_ASKED_FOR;
+    (!is_old).then(|| pool_wait::profileless_wait(class, first, thresholds))
 }
 
 /// The wait of a NodePool whose pods get no NodeClaim: a webhook that Karpenter no longer serves refuses all of them.
@@ -763,7 +772,7 @@ fn refused_claims_wait(cluster: &ClusterState, pool: &NodePool, thresholds: &Thr
     let oldest = waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?;
     let since = oldest.metadata.creation_timestamp;
     let made = cluster.claims().any(|claim| claim.metadata.creation_timestamp >= since);
-    if made { None } else { stage::refused_claims_wait(oldest, thresholds) }
+    if made { None } else { pool_wait::refused_claims_wait(oldest, thresholds) }
 }
 
 /// Why Karpenter works on the NodePool for no pod whatever.

@@ -19,6 +19,8 @@ use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::karpenter_line;
 use crate::case::stage::{self, Thresholds};
+use crate::case::thresholds;
+use crate::case::timeout;
 use crate::case::{Case, duration};
 use crate::cluster_state::memo::Memo;
 use crate::cluster_state::{ClusterState, Subject};
@@ -132,7 +134,7 @@ fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
 ///
 /// Machines that were in service fail one by one. There, one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
-    let Some(overdue) = case.now.checked_sub_signed(stage::least_patience(case.stage(), thresholds)) else {
+    let Some(overdue) = case.now.checked_sub_signed(thresholds::least_patience(case.stage(), thresholds)) else {
         return false;
     };
     case.stage() != Stage::Ready
@@ -226,7 +228,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         terminates_at: case
             .claim
             .filter(|_| case.karpenter().is_none_or(|k| k.stopped.is_none()))
-            .and_then(|c| stage::terminates_at(c, case.karpenter())),
+            .and_then(|c| timeout::terminates_at(c, case.karpenter())),
         ended_at: None,
         outcome: None,
         machines: None,
@@ -242,7 +244,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         && let Some(deleted) = claim.metadata.deletion_timestamp
     {
         let why = deletion_reason::reason(case.cluster, claim, deleted);
-        close(&mut diagnosis, stage::outcome(claim, deleted), deleted, why.as_deref());
+        close(&mut diagnosis, timeout::outcome(claim, deleted), deleted, why.as_deref());
     }
     in_words(diagnosis, case.words())
 }

@@ -27,7 +27,8 @@ mod tests;
 
 use crate::api::{NodeDiagnosis, NodeDiagnosisStatus, Outcome};
 use crate::case::Case;
-use crate::case::stage::{self, Thresholds};
+use crate::case::stage::Thresholds;
+use crate::case::timeout;
 use crate::cluster_state::{Availability, ClusterState, Subject, Touched};
 use crate::diagnose::log_source::{self, LogSource};
 use crate::diagnose::{self, Judgement};
@@ -432,7 +433,7 @@ impl Triage {
             && let Some(mut claim) = last
         {
             let deleted = *claim.metadata.deletion_timestamp.get_or_insert(now);
-            let outcome = stage::outcome(&claim, deleted);
+            let outcome = timeout::outcome(&claim, deleted);
             let uid = claim.metadata.uid.clone();
             self.cluster.apply(Object::NodeClaim(claim), now);
             if let Judgement::Sick(diagnosis, _) = diagnose::judge(&self.cluster, &subject, now, &self.thresholds) {

@@ -13,6 +13,7 @@ pub mod image_releases;
 pub mod instance_types;
 pub mod karpenter;
 pub mod network_agents;
+pub mod node_events;
 pub mod provider_id;
 pub mod reckoning;
 pub mod startup_taint;

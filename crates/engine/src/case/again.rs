@@ -1,8 +1,10 @@
 //! A Node in service that keeps losing and regaining what pods need. The counts of its Events show it, not its state at
 //! this moment.
 
-use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::objects::{Event, Node, Pod};
 use crate::upstream::network_agents::serves_pods;
 use chrono::{DateTime, TimeDelta, Utc};

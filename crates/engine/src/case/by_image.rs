@@ -5,8 +5,10 @@
 //! put before their own.
 
 use super::node_image::Grain;
-use super::stage::{STILL_REFUSED, Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
+use crate::case::unstarted_pods::STILL_REFUSED;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::{ContainerStatus, Node, Pod, steady};

@@ -1,8 +1,12 @@
 //! Pods of a Ready Node that are out of reach since an agent of their network was replaced there, while pods of the same
 //! text are well where its former revision runs.
 
-use super::stage::{STILL_REFUSED, Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
+use crate::case::unstarted_pods::STILL_REFUSED;
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::{Event, Node, Pod};

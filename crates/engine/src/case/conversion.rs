@@ -1,7 +1,8 @@
 //! Why the API server cannot give Karpenter the objects of a kind in the version that it reads.
 
-use super::stage::{self, Thresholds, Wait};
+use super::stage::{Thresholds, Wait};
 use super::waiting_pods;
+use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;
 use crate::objects::input::Input;
 use crate::objects::{ClusterService, CustomResourceDefinition, WebhookService};
@@ -117,5 +118,5 @@ pub(super) fn wait(cluster: &ClusterState, t: &Thresholds) -> Option<Wait> {
     let has_pools = cluster.missing(Input::NodePools).is_none() && cluster.pools().next().is_some();
     unconverted(cluster).filter(|_| !has_pools)?;
     let waiting = waiting_pods(cluster).filter(|pod| pod.daemon_set().is_none());
-    stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, t)
+    pool_wait::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, t)
 }

@@ -5,9 +5,10 @@
 //! Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `offeringsToReserve`, scheduler.go
 //! `Results.Record`, pkg/controllers/provisioning/provisioner.go `Schedule` (v1.15.0).
 
-use super::stage::{self, Thresholds, Wait};
+use super::stage::{Thresholds, Wait};
 use super::unplaced::{admits, restricted_label};
 use super::waiting_pods;
+use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;
 use crate::objects::input::Input;
 use crate::objects::{NodeClass, NodePool, Pod};
@@ -47,5 +48,5 @@ fn is_deferred(cluster: &ClusterState, pool: &NodePool, pod: &Pod) -> bool {
 
 pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, class: Option<&NodeClass>, t: &Thresholds) -> Option<Wait> {
     let oldest = deferred_in(cluster, pool, class).min_by_key(|pod| pod.metadata.creation_timestamp)?;
-    stage::deferred_wait(oldest, t)
+    pool_wait::deferred_wait(oldest, t)
 }

@@ -1,9 +1,10 @@
 //! A Ready Node without the devices for which a pod waits, on which what makes them known does not work.
 
 use super::extended::EFA;
-use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
 use super::waiting_pods;
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;

@@ -2,7 +2,8 @@
 //! to wait for.
 
 use crate::case::outgrown::machines;
-use crate::case::stage::{self, Thresholds, Wait};
+use crate::case::pool_wait;
+use crate::case::stage::{Thresholds, Wait};
 use crate::case::{unplaced, waiting_pods};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, NodePool, Pod, Taint};
@@ -67,5 +68,5 @@ fn keeps_away<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &Pod) -> Opti
 
 pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, t: &Thresholds) -> Option<Wait> {
     let found = emptied_early(cluster, pool)?;
-    stage::emptied_early_wait(found.pod, found.since, t)
+    pool_wait::emptied_early_wait(found.pod, found.since, t)
 }

@@ -1,6 +1,6 @@
 //! What Karpenter reckons that a machine has of a resource that a device plugin offers, and what its Node shows.
 
-use super::outgrown::takes;
+use super::pod_requests::takes;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Node, NodeClaim, NodePool, Pod, quantity};
 use crate::upstream::unplaced::Shortfall;

@@ -1,7 +1,9 @@
 //! A Ready Node on which an agent that its pods need for their network has not been Ready for long, and is elsewhere.
 
-use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Condition, Node, Pod};
 use crate::upstream::network_agents::serves_pods;

@@ -1,7 +1,8 @@
 //! Karpenter's rounds of provisioning, where each fails as a whole: its log alone says so, and of no object.
 
-use super::stage::{self, Thresholds, Wait};
+use super::stage::{Thresholds, Wait};
 use super::{unplaced, waiting_pods};
+use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;
 use crate::objects::{NodePool, Pod};
 use crate::upstream::unplaced::is_refusal;
@@ -57,7 +58,7 @@ pub fn failing_round<'w>(cluster: &'w ClusterState, pool: &NodePool, now: DateTi
     let refused: Vec<&Fact> = refused.collect();
     let round = rounds.chain(FailingRound::of(&refused)).max_by_key(|round| round.last)?;
     // Karpenter tries again for as long as a pod waits: after a silence it has got over it, or the log is an old one.
-    let is_old = now.signed_duration_since(round.last) > stage::STILL_ASKED_FOR.max(round.pause());
+    let is_old = now.signed_duration_since(round.last) > pool_wait::STILL_ASKED_FOR.max(round.pause());
     let made = || cluster.claims().any(|claim| claim.metadata.creation_timestamp >= Some(round.first));
     (!is_old && !made()).then_some(round)
 }
@@ -70,7 +71,7 @@ pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, 
         // Source: core v1.14.1 pkg/controllers/provisioning/scheduling/scheduler.go `Results.Record`.
         cluster.events_about_pod(pod).all(|event| !is_refusal(event) || event.last_seen() < Some(first))
     });
-    stage::failing_round_wait(waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, first, t)
+    pool_wait::failing_round_wait(waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, first, t)
 }
 
 /// Pods that wait for a Node, and that Karpenter would make one of this NodePool for.

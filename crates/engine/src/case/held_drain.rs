@@ -1,7 +1,9 @@
 //! A Ready Node that is cordoned and to be emptied, and that a PodDisruptionBudget keeps from getting empty.
 
-use super::stage::{Symptom, Thresholds, Wait, is_leaving};
+use super::stage::{Symptom, Thresholds, Wait};
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_leaving;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::{Event, Node, Pod};

@@ -1,7 +1,8 @@
 //! A Ready Node that a taint takes out of service, which whoever set it needs for a while only, and that has stood for
 //! longer.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::thresholds::Thresholds;
+use super::wait::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::objects::{Condition, Node, NodeClaim, Taint};
 use crate::upstream::cloud_controller::last_taint_writer;

@@ -1,7 +1,11 @@
 //! A Ready Node of which a log was given: its kube-proxy or its network plugin fails there, and nothing else tells.
 
-use super::stage::{STILL_ASKED_FOR, Thresholds, Wait, is_out_of_service};
+use super::stage::{Thresholds, Wait};
+
+use crate::case::pool_wait::STILL_ASKED_FOR;
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::objects::Node;
 use chrono::{DateTime, Utc};

@@ -1,7 +1,11 @@
 //! A Ready Node that has a pod, or is to have one, for whose volume it has no driver.
 
-use super::stage::{STILL_REFUSED, Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
+use crate::case::unstarted_pods::STILL_REFUSED;
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::objects::{DaemonSet, Event, Node, Pod};
 use crate::upstream::csi::{node_part, provisioner};

@@ -1,7 +1,9 @@
 //! A Ready Node whose address is of another IP family than the cluster's.
 
-use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::Node;

@@ -1,9 +1,10 @@
 //! Pods that Karpenter makes one machine after the other for, none of which has room for them: a DaemonSet takes it that
 //! Karpenter did not count, or the machine has less than Karpenter reckons.
 
+use super::pod_requests::takes;
 use crate::case::unplaced::{is_of_instance, may_have, meets};
 use crate::cluster_state::ClusterState;
-use crate::objects::{Container, DaemonSet, Node, NodeClaim, NodePool, Pod, PodSpec, quantity};
+use crate::objects::{DaemonSet, Node, NodeClaim, NodePool, Pod, PodSpec, quantity};
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::reckoning::MIB;
 use crate::upstream::unplaced::nominated;
@@ -53,18 +54,6 @@ impl Outgrown<'_> {
 pub(super) const IN_A_ROW: usize = 3;
 
 const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-
-/// The least and the most of a resource that a pod takes on a node. nodewhy does not read whether an init container
-/// keeps running, so both are possible.
-/// Source: kubernetes v1.36.3 staging/src/k8s.io/component-helpers/resource/helpers.go `PodRequests`.
-pub(super) fn takes(pod: &Pod, resource: &str) -> (f64, f64) {
-    let of =
-        |container: &Container| container.resources.requests.get(resource).and_then(quantity::parse).unwrap_or(0.0);
-    let main: f64 = pod.spec.containers.iter().map(of).sum();
-    let (largest, all) =
-        pod.spec.init_containers.iter().map(of).fold((0.0_f64, 0.0), |(largest, all), of| (largest.max(of), all + of));
-    (main.max(largest), main + all)
-}
 
 /// A label that the DaemonSet asks for, and that Karpenter does not expect of the NodePool's machines.
 /// Source: core pkg/controllers/provisioning/scheduling/scheduler.go `isDaemonPodCompatible` (v1.14.1),

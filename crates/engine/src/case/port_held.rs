@@ -1,8 +1,9 @@
 //! Pods that Karpenter makes one machine after the other for, while a DaemonSet holds the port that they ask for on each.
 
 use super::outgrown::{IN_A_ROW, machines};
-use super::stage::{self, Thresholds, Wait};
+use super::stage::{Thresholds, Wait};
 use super::{unplaced, waiting_pods};
+use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Node, NodePool, Pod};
 use chrono::{DateTime, Utc};
@@ -56,5 +57,5 @@ pub fn holder<'w>(cluster: &'w ClusterState, node: &Node, pod: &Pod) -> Option<(
 
 pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, t: &Thresholds) -> Option<Wait> {
     let found = port_held(cluster, pool)?;
-    stage::port_held_wait(found.pod, found.since, t)
+    pool_wait::port_held_wait(found.pod, found.since, t)
 }

@@ -6,7 +6,8 @@
 //! Source: core pkg/controllers/nodeclaim/reboot/controller.go (v1.15.0).
 
 use super::deletion_reason::go_duration;
-use super::stage::{Symptom, Thresholds, Wait};
+use super::thresholds::Thresholds;
+use super::wait::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::objects::{Condition, NodeClaim};
 use crate::upstream::karpenter;

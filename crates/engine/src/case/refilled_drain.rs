@@ -1,8 +1,9 @@
 //! A Ready Node that is cordoned and emptied, and to which pods come back that tolerate the cordon.
 
 use super::held_drain::stays;
-use super::stage::{Symptom, Thresholds, Wait, is_leaving};
+use super::stage::{Symptom, Thresholds, Wait};
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_leaving;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Node, Pod, Taint};
 use crate::upstream::cordons::{self, UNSCHEDULABLE_TAINT};

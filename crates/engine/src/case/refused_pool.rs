@@ -1,7 +1,8 @@
 //! A NodePool that Karpenter, or the API server for it, refuses: before 1.0 its log alone says so.
 
-use super::stage::{self, Thresholds, Wait};
+use super::stage::{Thresholds, Wait};
 use super::{unplaced, waiting_pods};
+use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;
 use crate::objects::{NodeClaim, NodePool};
 use chrono::{DateTime, Utc};
@@ -22,11 +23,11 @@ pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, 
     let told = open.filter(|fact| REFUSED.contains(&fact.trouble) && (fact.lasts() || stands(pool, fact)));
     let (first, last) = told.filter_map(|fact| fact.first.time.zip(fact.last.time)).max_by_key(|(_, last)| *last)?;
     // Karpenter tries again for as long as a pod waits: after a silence it was corrected, or the log is an old one.
-    let is_old = now.signed_duration_since(last) > stage::STILL_ASKED_FOR;
+    let is_old = now.signed_duration_since(last) > pool_wait::STILL_ASKED_FOR;
     let later = |claim: &NodeClaim| claim.metadata.creation_timestamp.is_some_and(|made| made > last);
     if is_old || cluster.claims_of_pool(pool.name()).any(later) {
         return None;
     }
     let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
-    stage::refused_pool_wait(waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, first, t)
+    pool_wait::refused_pool_wait(waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, first, t)
 }

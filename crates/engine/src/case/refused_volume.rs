@@ -1,7 +1,11 @@
 //! A Ready Node that has a pod for whose volume EC2 has no place left there.
 
-use super::stage::{STILL_REFUSED, Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
+use crate::case::unstarted_pods::STILL_REFUSED;
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};

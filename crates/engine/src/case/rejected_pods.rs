@@ -1,7 +1,9 @@
 //! Pods that the kubelet of a Ready Node rejects, one after the other: the scheduler counts what they ask for as free.
 
-use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};

@@ -1,8 +1,10 @@
 //! A Ready Node that load balancers do not reach, as they reach others: two of its security groups have the cluster's
 //! tag.
 
-use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use super::stage::{Symptom, Thresholds, Wait};
+
 use crate::api::{Evidence, Stage};
+use crate::case::out_of_service::is_out_of_service;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, NodeClass};
 use chrono::{DateTime, TimeDelta, Utc};

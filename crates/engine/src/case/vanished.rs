@@ -1,8 +1,10 @@
 //! Instances that are gone within minutes of their launch, one after the other, as Karpenter's log alone tells: where it
 //! has no interruption queue, nobody tells the cluster.
 
-use super::stage::{STILL_ASKED_FOR, Thresholds, Wait};
+use super::stage::{Thresholds, Wait};
+
 use crate::api::{Evidence, Stage};
+use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::ClusterState;
 use crate::objects::NodePool;
 use chrono::{DateTime, TimeDelta, Utc};

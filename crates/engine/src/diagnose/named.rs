@@ -3,7 +3,7 @@
 use super::survey::Survey;
 use crate::api::NodeDiagnosis;
 use crate::api::judged::About;
-use crate::case::stage;
+use crate::case::pool_wait;
 use crate::cluster_state::{ClusterState, Subject};
 use crate::objects::{Event, Node, NodeClaim};
 use crate::upstream::former_words::{present_kind, present_resource};
@@ -93,7 +93,7 @@ fn series(cluster: &ClusterState, name: &str) -> Option<Subject> {
     let claim = name.rsplit('/').next().unwrap_or(name);
     let pool = cluster.pool_of_claim_name(claim)?;
     let events: Vec<&Event> = cluster.claim_events_of_pool(pool).collect();
-    let died = stage::died_at_start(&events, cluster.claims_of_pool(pool));
+    let died = pool_wait::died_at_start(&events, cluster.claims_of_pool(pool));
     died.iter().any(|event| event.involved_object.name == claim).then(|| Subject::Pool(pool.to_owned()))
 }
 

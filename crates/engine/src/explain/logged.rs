@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::case::stage::STILL_ASKED_FOR;
+use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
 use crate::explain::denial::{self, Denial};
 use crate::objects::{Node, Pod};

@@ -1,9 +1,10 @@
 //! Kubelets that report under a name that no Node has, and the one among them that may be this machine's.
 
-use crate::case::{Case, stage};
+use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::facts::names_with_ids::NamesWithIds;
 use crate::objects::{Event, NodeClaim};
+use crate::upstream::node_events;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +99,7 @@ impl TurnedAway {
         if !names.is_empty() {
             let asked: BTreeSet<&str> =
                 case.cluster.csrs().filter_map(|csr| csr.spec.username.strip_prefix("system:node:")).collect();
-            let deleted = |name: &str| case.cluster.events("Node", name).any(stage::deletes_node);
+            let deleted = |name: &str| case.cluster.events("Node", name).any(node_events::deletes_node);
             names.retain(|name, _| !asked.contains(name) && !deleted(name));
         }
         let by_id = NamesWithIds::of(names.keys().copied());

@@ -2,8 +2,9 @@
 
 use crate::api::Stage;
 use crate::case::Case;
-use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
+use crate::case::stage::Symptom;
 use crate::objects::{Event, Node};
+use crate::upstream::node_events::{Sandbox, refused_sandbox};
 
 /// The newest event in which a kubelet reports that a pod on the Node got no address.
 pub(crate) fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {

@@ -4,7 +4,6 @@
 //! (v0.32.1), karpenter-provider-aws pkg/utils/nodeclass/nodeclass.go `New` (v0.32.0; tools/karpenter-convert calls
 //! it). Their apiVersion, which their successors never had, shows that an object is of a former kind.
 
-use super::input::{Input, Object};
 use super::node_class::{AmiTerm, NodeClassSpec, NodeClassStatus, SelectorTerm};
 use super::{
     Event, Meta, Node, NodeClaim, NodeClass, NodeClassRef, NodePool, Pairs, Requirement, Resources, Taint, nullable,
@@ -35,15 +34,6 @@ pub enum Former {
 }
 
 impl Former {
-    /// What it is read as.
-    pub const fn input(self) -> Input {
-        match self {
-            Self::Provisioner => Input::NodePools,
-            Self::Machine => Input::NodeClaims,
-            Self::NodeTemplate => Input::NodeClasses,
-        }
-    }
-
     /// The command that shows it.
     pub const fn command(self) -> &'static str {
         match self {
@@ -52,14 +42,18 @@ impl Former {
             Self::NodeTemplate => "kubectl get awsnodetemplates -o yaml",
         }
     }
+}
 
-    pub fn read<'de, D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
-        Ok(match self {
-            Self::Provisioner => Object::NodePool(Provisioner::deserialize(from)?.into()),
-            Self::Machine => Object::NodeClaim(Machine::deserialize(from)?.into()),
-            Self::NodeTemplate => Object::NodeClass(NodeTemplate::deserialize(from)?.into()),
-        })
-    }
+pub(super) fn provisioner<'de, D: Deserializer<'de>>(from: D) -> Result<NodePool, D::Error> {
+    Ok(Provisioner::deserialize(from)?.into())
+}
+
+pub(super) fn machine<'de, D: Deserializer<'de>>(from: D) -> Result<NodeClaim, D::Error> {
+    Ok(Machine::deserialize(from)?.into())
+}
+
+pub(super) fn node_template<'de, D: Deserializer<'de>>(from: D) -> Result<NodeClass, D::Error> {
+    Ok(NodeTemplate::deserialize(from)?.into())
 }
 
 /// core pkg/apis/v1alpha5/provisioner.go (v0.31.0).
@@ -336,17 +330,5 @@ impl Event {
             _ => return,
         };
         now.clone_into(&mut self.involved_object.kind);
-    }
-}
-
-impl Object {
-    /// The former kind of the object, if it is a kind from before Karpenter 0.32.
-    pub fn former_kind(&self) -> Option<&'static str> {
-        match self {
-            Self::NodePool(pool) if pool.is_provisioner() => Some("Provisioner"),
-            Self::NodeClaim(claim) if claim.is_machine() => Some("Machine"),
-            Self::NodeClass(class) if class.is_node_template() => Some("AWSNodeTemplate"),
-            _ => None,
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! The kinds that nodewhy reads. Reading, writing, RBAC, watches, readiness and the docs follow from this one table.
 
-use crate::objects::former::Former;
+use crate::objects::former::{self, Former};
 use crate::objects::json_fields::fields;
 use crate::objects::{
     AwsObservation, CertificateSigningRequest, ClusterService, ConfigMap, CustomResourceDefinition, DaemonSet,
@@ -354,6 +354,25 @@ impl Reading {
     }
 }
 
+impl Former {
+    /// What it is read as.
+    pub const fn input(self) -> Input {
+        match self {
+            Self::Provisioner => Input::NodePools,
+            Self::Machine => Input::NodeClaims,
+            Self::NodeTemplate => Input::NodeClasses,
+        }
+    }
+
+    fn read<'de, D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
+        Ok(match self {
+            Self::Provisioner => Object::NodePool(former::provisioner(from)?),
+            Self::Machine => Object::NodeClaim(former::machine(from)?),
+            Self::NodeTemplate => Object::NodeClass(former::node_template(from)?),
+        })
+    }
+}
+
 impl TypeMeta {
     /// The apiVersion and kind of a JSON object. It reads no further than it must: if they come first, as kubectl
     /// prints them, it reads two lines. Empty if the object lacks them, or the text is no object.
@@ -435,6 +454,16 @@ impl TypeMeta {
 }
 
 impl Object {
+    /// The former kind of the object, if it is a kind from before Karpenter 0.32.
+    pub fn former_kind(&self) -> Option<&'static str> {
+        match self {
+            Self::NodePool(pool) if pool.is_provisioner() => Some("Provisioner"),
+            Self::NodeClaim(claim) if claim.is_machine() => Some("Machine"),
+            Self::NodeClass(class) if class.is_node_template() => Some("AWSNodeTemplate"),
+            _ => None,
+        }
+    }
+
     /// Reads a JSON value of the given input.
     pub fn from_value(input: Input, value: serde_json::Value) -> Result<Self, serde_json::Error> {
         Self::read(input, value)

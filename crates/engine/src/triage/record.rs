@@ -6,7 +6,8 @@ use super::{last_words, same};
 use crate::api::schema_limits::EARLIER;
 use crate::api::{Condition, Confidence, EarlierVerdict, NodeDiagnosis, Outcome, Stage};
 use crate::case::changed::is_forgotten;
-use crate::case::{deletion_reason, stage};
+use crate::case::deletion_reason;
+use crate::case::timeout;
 use crate::cluster_state::{ClusterState, Subject};
 use crate::diagnose;
 use crate::facts::told_by_aws;
@@ -182,7 +183,7 @@ pub(super) fn leaving(cluster: &ClusterState, subject: &Subject) -> Option<(Outc
         Subject::Claim(name) => {
             let claim = cluster.claim(name)?;
             let deleted = claim.metadata.deletion_timestamp?;
-            return Some((stage::outcome(claim, deleted), deleted));
+            return Some((timeout::outcome(claim, deleted), deleted));
         }
         Subject::Node(name) => cluster.node(name)?.metadata.deletion_timestamp,
         Subject::Class(kind, name) => cluster.class(kind, name)?.class.metadata.deletion_timestamp,

@@ -5,11 +5,11 @@ use super::words::last_words;
 use super::{NOT_READY, Obstacle, Proof};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
-use crate::case::stage::lacks_addresses;
 use crate::facts::custom_networking::leaves_no_interface;
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
+use crate::upstream::node_events::lacks_addresses;
 use crate::upstream::{startup_taint, vpc_cni};
 
 /// The reason behind an agent with an unspecific message.

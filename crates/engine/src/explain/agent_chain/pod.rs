@@ -10,7 +10,7 @@ use super::words::{Meaning, last_words, meaning};
 use super::{Obstacle, Proof, reads, without_pod};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
-use crate::case::stage::{STILL_REFUSED, refused_sandbox, waits_for_sandbox};
+use crate::case::unstarted_pods::{STILL_REFUSED, waits_for_sandbox};
 use crate::explain::logged::excerpt;
 use crate::explain::pull;
 use crate::facts::kubelet_skew;
@@ -20,6 +20,7 @@ use crate::facts::placement;
 use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod, steady};
 use crate::upstream::credentials::Credentials;
+use crate::upstream::node_events::refused_sandbox;
 use crate::upstream::vpc_cni;
 use readers::source_text;
 

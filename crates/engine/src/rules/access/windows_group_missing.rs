@@ -3,12 +3,13 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
+use crate::case::stage::Symptom;
 use crate::explain::commands;
 use crate::facts::access_entry::{self, Entrance};
 use crate::facts::node_role;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::upstream::node_events::{Sandbox, refused_sandbox};
 use readers::aws_auth::{Verdict, WINDOWS_GROUP};
 
 pub static RULE: Rule = Rule {

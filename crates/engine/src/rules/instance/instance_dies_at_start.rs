@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage;
+use crate::case::pool_wait;
 use crate::case::vanished::vanished;
 use crate::objects::input::Input;
 use crate::objects::{Event, NodePool};
@@ -83,7 +83,7 @@ fn check(case: &Case) -> Opinion {
 /// The number of instances that Karpenter's interruption queue reported, and its message about the newest.
 fn told_by_queue(case: &Case, pool: &str) -> Option<(usize, Evidence)> {
     let events: Vec<&Event> = case.cluster.claim_events_of_pool(pool).collect();
-    let died = stage::died_at_start(&events, case.cluster.claims_of_pool(pool));
+    let died = pool_wait::died_at_start(&events, case.cluster.claims_of_pool(pool));
     let claims: BTreeSet<&str> = died.iter().map(|e| e.involved_object.name.as_str()).collect();
     let newest = died.iter().max_by_key(|e| e.last_seen())?;
     let told = Evidence::new(

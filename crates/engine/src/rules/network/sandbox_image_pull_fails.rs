@@ -3,10 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{Sandbox, Symptom, UNPACKING_FAILS, refused_sandbox};
+use crate::case::stage::Symptom;
 use crate::explain::pull;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::upstream::node_events::{Sandbox, UNPACKING_FAILS, refused_sandbox};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {

@@ -3,11 +3,12 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
+use crate::case::stage::Symptom;
 use crate::facts::requested_resources::{is_zero, missing};
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::upstream::node_events::{Sandbox, refused_sandbox};
 
 pub static RULE: Rule = Rule {
     cause: "WindowsIpamOff",

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{self, Symptom};
+use crate::case::stage::Symptom;
 use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::facts::kubelet_without_node::others_wait;
@@ -11,6 +11,7 @@ use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{Event, NodeClaim};
 use crate::rules::Rule;
+use crate::upstream::node_events;
 use chrono::TimeDelta;
 use std::collections::BTreeSet;
 
@@ -79,13 +80,13 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     let named = case.cluster.once(&NAMED, "", || case.cluster.claims().map(|c| c.status.node_name.clone()).collect());
     let others = |name: &str| claim.status.node_name != name && named.contains(name);
     let gone = case.cluster.once(&DELETED, "", || {
-        let deleted = case.cluster.events_without_node().filter(|(_, event)| stage::deletes_node(event));
+        let deleted = case.cluster.events_without_node().filter(|(_, event)| node_events::deletes_node(event));
         deleted.map(|(name, _)| name.to_owned()).collect()
     });
     let deleted: Vec<_> = gone
         .iter()
         .flat_map(|name| case.cluster.events("Node", name).map(move |event| (name.as_str(), event)))
-        .filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name))
+        .filter(|(name, e)| node_events::deletes_node(e) && young(name, e) && !others(name))
         .collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));
     let Some(&(name, event)) = own.or(deleted.first()) else { return Opinion::Silent };

@@ -3,10 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{self, Symptom};
+use crate::case::stage::Symptom;
 use crate::objects::Condition;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::upstream::node_events;
 
 pub static RULE: Rule = Rule {
     cause: "NodeObjectDeleted",
@@ -26,7 +27,7 @@ fn check(case: &Case) -> Opinion {
     let (name, node) = (claim.name(), &claim.status.node_name);
     let id = claim.instance_id().unwrap_or("INSTANCE");
     // Who deletes machines that are gone is up, and has not deleted this one.
-    let missed = case.events().any(stage::misses_node);
+    let missed = case.events().any(node_events::misses_node);
     Finding::new(
         if missed { Confidence::Certain } else { Confidence::Likely },
         format!(

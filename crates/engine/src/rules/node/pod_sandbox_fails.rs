@@ -3,12 +3,14 @@
 use crate::api::{Blame, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::case::stage::{NO_UNIT_STARTS, Sandbox, Symptom, refused_sandbox, refuses_container, waits_for_sandbox};
+use crate::case::stage::Symptom;
+use crate::case::unstarted_pods::waits_for_sandbox;
 use crate::explain::agent_chain::{Obstacle, Proof, of_pod};
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod};
 use crate::rules::Rule;
+use crate::upstream::node_events::{NO_UNIT_STARTS, Sandbox, refused_sandbox, refuses_container};
 use readers::source_text;
 
 pub static RULE: Rule = Rule {

@@ -5,7 +5,7 @@ use super::head;
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::case::stage::never_launched;
+use crate::case::timeout::never_launched;
 use crate::explain::{commands, logged};
 use crate::objects::{Condition, NodeClaim};
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
