@@ -1,8 +1,8 @@
 //! `nodewhy run`: the operator. One task owns the state and decides; watches feed it, the publisher writes what it
 //! orders.
 
-mod ask_aws;
-mod aws_asker;
+mod aws_client;
+mod aws_questions;
 mod connections;
 mod descriptors;
 mod end;
@@ -165,7 +165,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let limits = options.remediation;
     let remedies = Remedies::start(client.clone(), &identity, leads.clone(), limits, Arc::clone(&metrics), beside);
     let node_conditions = NodeConditions::start(options.node_condition, client.clone(), leads.clone(), beside);
-    let aws = options.aws.clone().map(|aws| ask_aws::AskAws::new(aws, changes.clone()));
+    let aws = options.aws.clone().map(|aws| aws_questions::AskAws::new(aws, changes.clone()));
     let logs = (!options.pod_logs.is_empty())
         .then(|| ReadLogs::start(options.pod_logs.clone(), client.clone(), changes.clone(), beside));
     let operator = Operator {
@@ -245,7 +245,7 @@ struct Operator<'r> {
     triage: Triage,
     thresholds: Thresholds,
     page: Option<LivePage>,
-    aws: Option<ask_aws::AskAws>,
+    aws: Option<aws_questions::AskAws>,
     logs: Option<ReadLogs>,
     pods: Pods,
     access: Access,

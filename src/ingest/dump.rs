@@ -3,9 +3,9 @@
 //! Each document, and each item of a `List`, is read on its own: what cannot be read is reported with file, document
 //! and line, and never hides its neighbours. A list is read block by block, so it may be larger than the memory.
 
-mod abreast;
 mod json;
 mod list;
+mod parallel;
 mod repeated;
 #[cfg(test)]
 mod tests;

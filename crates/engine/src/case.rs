@@ -1,7 +1,6 @@
 //! Everything known about one machine at one instant. Rules read this and nothing else.
 
 pub mod admission;
-pub mod again;
 pub mod by_image;
 pub mod by_revision;
 pub(crate) mod changed;
@@ -15,39 +14,40 @@ pub mod extended;
 pub mod failing_agent;
 pub mod failing_round;
 pub mod finding;
+pub mod flapping;
 pub mod held_drain;
 pub mod karpenter_line;
 pub mod left_taint;
 mod logged_agent;
+pub mod memory_overhead;
 pub mod missing_driver;
-pub mod missing_taints;
 pub mod node_image;
 pub mod other_family;
 mod out_of_service;
-pub mod outgrown;
 mod pod_requests;
 pub mod pool_wait;
 pub mod port_held;
 mod reboot;
-pub mod reckoned;
 pub mod refilled_drain;
 pub mod refused_pool;
 pub mod refused_volume;
 pub mod rejected_pods;
-pub mod sighting;
 pub mod stage;
 pub(crate) mod static_drift;
 pub mod tagged_twice;
+pub mod taints;
 pub mod thresholds;
 pub mod timeout;
+pub mod undersized_nodes;
 pub mod unplaced;
 pub mod unstarted_pods;
 pub mod vanished;
 pub mod wait;
+pub mod witness;
 
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
-use crate::case::outgrown::Outgrown;
 use crate::case::stage::{Inert, Symptom, Thresholds, Wait};
+use crate::case::undersized_nodes::Outgrown;
 use crate::case::unplaced::{Lack, Unplaced};
 use crate::cluster_state::at_launch::AtLaunch;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
@@ -660,7 +660,7 @@ fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterato
 
 /// For each waiting pod, a node of the NodePool that Karpenter launched for it and that is too small.
 fn outgrown_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = Outgrown<'w>> {
-    waiting_pods(cluster).filter_map(move |pod| outgrown::outgrown(cluster, pool, pod))
+    waiting_pods(cluster).filter_map(move |pod| undersized_nodes::outgrown(cluster, pool, pod))
 }
 
 /// Pods that wait for a Node; Karpenter's own wait for another's.
@@ -690,13 +690,13 @@ fn in_service_wait(
 ) -> Option<Wait> {
     let is_turn = |wait: &Wait| wait.stage == Stage::Ready && wait.symptom == Symptom::NotPassed && !node.is_ready();
     if wait.as_ref().is_none_or(is_turn)
-        && let Some(by_turns) = again::by_turns_wait(node, cluster.events("Node", node.name()), now, t)
+        && let Some(by_turns) = flapping::by_turns_wait(node, cluster.events("Node", node.name()), now, t)
     {
         return Some(by_turns);
     }
     let pods = || cluster.pods_on(node.name());
     wait.or_else(|| refused_pods_wait(cluster, node, now, t))
-        .or_else(|| again::killed_agent_wait(node, pods, cluster.pod_events_on(node.name()), now, t))
+        .or_else(|| flapping::killed_agent_wait(node, pods, cluster.pod_events_on(node.name()), now, t))
         .or_else(|| failing_agent::wait(cluster, node, t))
         .or_else(|| device_missing::wait(cluster, node, t))
         .or_else(|| rejected_pods::wait(cluster, node, now, t))

@@ -5,8 +5,8 @@
 mod agent_reports;
 mod aws_denials;
 pub mod log_source;
+mod managed_by;
 mod named;
-mod owner;
 pub mod survey;
 pub mod timeline;
 
@@ -189,7 +189,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         evidence.insert(0, case.wait.evidence.clone());
     }
     evidence.extend(explain::contrast::evidence(case));
-    evidence.extend(facts::change::evidence(case));
+    evidence.extend(facts::recent_edits::evidence(case));
     for report in agent_reports::evidence(case) {
         if !evidence.iter().any(|e| (&e.object, &e.field) == (&report.object, &report.field)) {
             evidence.push(report);
@@ -209,7 +209,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         condition("Judged", true, cause, Text::default()),
         condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }, summary.clone()),
     ];
-    let steps = finding.steps.into_iter().chain(owner::step(case, finding.blame.as_deref())).collect();
+    let steps = finding.steps.into_iter().chain(managed_by::step(case, finding.blame.as_deref())).collect();
     let status = NodeDiagnosisStatus {
         stage: case.stage(),
         cause: cause.into(),

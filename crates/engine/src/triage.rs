@@ -1,7 +1,7 @@
 //! What the operator decides, without IO and without a clock: changes go in, orders come out.
 //!
 //! A change alters the cluster and touches subjects (`schedule`). At the next look each is judged, after what its rules
-//! want to know was asked (`questions`). What the verdict says that was not said (`record`, `same`), and that is not a
+//! want to know was asked (`questions`). What the verdict says that was not said (`record`, `verdict_diff`), and that is not a
 //! machine on its way out of trouble (`repaired`), is remembered (`history`), summed up (`incidents`), and ordered
 //! (`outbox`). A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
 //!
@@ -20,10 +20,10 @@ mod pool_verdict;
 mod questions;
 mod record;
 mod repaired;
-mod same;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod verdict_diff;
 
 use crate::api::{NodeDiagnosis, NodeDiagnosisStatus, Outcome};
 use crate::case::Case;
@@ -49,10 +49,10 @@ use questions::{Knowledge, Questions};
 use readers::aws_auth::identity::Identity;
 use record::Saying;
 use repaired::Repaired;
-pub use same::same;
 use schedule::Schedule;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+pub use verdict_diff::same;
 
 /// A verdict of these last minutes may lack its Event. A new leader begins within seconds, but writes that fail are
 /// tried again for a while.

@@ -1,7 +1,7 @@
 //! A list of any length. Its items are read block by block and then dropped.
 
 use super::text::{Lines, LongText};
-use super::{ObjectText, Piece, Reader, abreast, type_of_items};
+use super::{ObjectText, Piece, Reader, parallel, type_of_items};
 use crate::ingest::collect::{COLLECTED_AT, READ, SERVER, VERSION};
 use chrono::{DateTime, Utc};
 use engine::objects::ApiServerFacts;
@@ -131,7 +131,7 @@ impl Reader<'_> {
     /// Reads items side by side, and takes them in in their order.
     fn items<N: Notation>(&mut self, items: &[&str], mut lines: Lines<'_>, list: &mut List) {
         let type_of_items = type_of_items(&list.head.type_);
-        abreast::read(
+        parallel::read(
             items,
             |item| N::read(item, &type_of_items),
             |item, piece| {

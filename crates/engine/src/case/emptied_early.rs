@@ -1,9 +1,9 @@
 //! Machines that Karpenter makes for a pod, and removes as empty because a taint keeps the pod away that it was not told
 //! to wait for.
 
-use crate::case::outgrown::machines;
 use crate::case::pool_wait;
 use crate::case::stage::{Thresholds, Wait};
+use crate::case::undersized_nodes::machines;
 use crate::case::{unplaced, waiting_pods};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, NodePool, Pod, Taint};

@@ -1,7 +1,7 @@
 //! What a rule says: nothing, an exclusion, or a finding with its evidence.
 
 use crate::api::{Blame, Confidence, Evidence, FixStep, Link, Risk, Text, Unknown, Witness};
-use crate::case::sighting::Sighting;
+use crate::case::witness::Sighting;
 use crate::objects::NodeClass;
 use chrono::{DateTime, Utc};
 use readers::source_text::{self, Span};

@@ -1,7 +1,7 @@
 //! Pods that Karpenter makes one machine after the other for, while a DaemonSet holds the port that they ask for on each.
 
-use super::outgrown::{IN_A_ROW, machines};
 use super::stage::{Thresholds, Wait};
+use super::undersized_nodes::{IN_A_ROW, machines};
 use super::{unplaced, waiting_pods};
 use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;

@@ -3,8 +3,8 @@
 //! A rule only ever explains a machine that is stuck here. A machine that passes its stages in time has no diagnosis,
 //! whatever conditions, taints or noisy events it carries.
 
-use super::missing_taints::{listed, missing_taints};
 use super::out_of_service::{is_leaving, is_out_of_service};
+use super::taints::{listed, missing_taints};
 use super::timeout::{never_launched, timed_out};
 use crate::api::{Evidence, Stage};
 use crate::case::left_taint;

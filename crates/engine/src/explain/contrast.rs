@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::cluster_state::class_members::{ClassMembers, Dimension, TEXT, Tally};
 use crate::explain::instance_questions::ask_the_instance;
-use crate::facts::change;
+use crate::facts::recent_edits;
 use crate::upstream::text_hash::HashKey;
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
     let split = splits_by(case, |dimension| dimension == what).find(|split| split.by == Passed::Joined)?;
     // What was edited between the successes and the failures may be it just as well.
     let rivals = splits_by(case, |dimension| dimension != what && !also.contains(&dimension)).next().is_some()
-        || !change::evidence(case).is_empty();
+        || !recent_edits::evidence(case).is_empty();
     // The second machine may only be booting.
     let (claim, class_members) = (case.claim?, case.class_members()?);
     let overdue = class_members.launched_in_vain().take_while(|(at, _)| case.now - *at >= case.wait.patience);

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::case::sighting::Sighting;
+use crate::case::witness::Sighting;
 use crate::cluster_state::memo::Memo;
 use crate::facts::kubelet_without_node::{self, Whose};
 use crate::facts::node_role;

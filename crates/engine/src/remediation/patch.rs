@@ -3,7 +3,7 @@
 use super::exact_taint;
 use super::witness::Witness;
 use crate::api::REMOVED_ANNOTATION;
-use crate::case::missing_taints::listed;
+use crate::case::taints::listed;
 use crate::objects::{Node, NodeClaim, NodePool, Taint};
 use chrono::{DateTime, SecondsFormat, Utc};
 use json_patch::Patch;

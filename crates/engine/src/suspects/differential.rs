@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
 use crate::cluster_state::memo::Memo;
 use crate::facts::node_tallies::{self, NodeTallies};
-use crate::facts::{aws_auth_role, change, kubelet_without_node, node_role, role_in_use};
+use crate::facts::{aws_auth_role, kubelet_without_node, node_role, recent_edits, role_in_use};
 use crate::objects::{Condition, Node, NodeClass, Template};
 use readers::source_text::{Span, excerpt};
 use std::borrow::Cow;
@@ -226,7 +226,7 @@ pub fn reporting<'w>(case: &Case<'w>) -> Option<&'w str> {
 
 /// The change between the last node that joined and the first that did not, in one line.
 pub fn changed(case: &Case) -> Option<String> {
-    let change = change::evidence(case).into_iter().next()?;
+    let change = recent_edits::evidence(case).into_iter().next()?;
     Some(format!("{} was changed since the last node joined ({})", change.object, change.observed))
 }
 

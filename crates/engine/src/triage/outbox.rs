@@ -1,7 +1,7 @@
 //! Orders. The leading replica carries them out at once. A follower keeps them until the cluster shows them done.
 
 use super::incidents::IncidentSummary;
-use super::same::same;
+use super::verdict_diff::same;
 use crate::api::{NodeDiagnosis, ObjectRef, Outcome};
 use chrono::TimeDelta;
 use readers::aws_auth::identity::Identity;

@@ -7,7 +7,7 @@ use crate::api::pool_machines::{LastJoined, MachinesOfCause, PoolMachines};
 use crate::api::schema_limits::{CAUSES, STEPS};
 use crate::api::{Evidence, Named, NodeDiagnosis, NodeDiagnosisSpec, ObjectRef};
 use crate::cluster_state::{ClusterState, diagnosis_name};
-use crate::facts::change;
+use crate::facts::recent_edits;
 use crate::objects::NodeClaim;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ impl PoolFacts<'_> {
         // Whoever had joined may be gone, and with it what tells that this was changed before.
         let of_object = |e: &Evidence| (e.object.clone(), e.because.clone());
         let told: Vec<_> = status.evidence.iter().map(of_object).collect();
-        let changes = standing.into_iter().flat_map(|s| &s.evidence).filter(|e| e.because == change::BECAUSE);
+        let changes = standing.into_iter().flat_map(|s| &s.evidence).filter(|e| e.because == recent_edits::BECAUSE);
         status.evidence.extend(changes.filter(|e| !told.contains(&of_object(e))).cloned());
         let recommended = standing.and_then(|s| s.fix.as_ref()).map_or(&[][..], |fix| &fix.steps);
         let advice = advice::steps(cluster, pool, &machines, status.first_observed_at, recommended);

@@ -2,7 +2,7 @@
 
 use super::history::{History, Incident};
 use super::outbox::Write;
-use super::{last_words, same};
+use super::{last_words, verdict_diff};
 use crate::api::schema_limits::EARLIER;
 use crate::api::{Condition, Confidence, EarlierVerdict, NodeDiagnosis, Outcome, Stage};
 use crate::case::changed::is_forgotten;
@@ -103,7 +103,7 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
         note_earlier(history, &mut new, known, now);
         return opened(new, true);
     }
-    same::keep_remediation(&mut new, known);
+    verdict_diff::keep_remediation(&mut new, known);
     match known.outcome() {
         // The earlier verdict ended with the deletion. A hanging deletion is new.
         Some(Outcome::Deleted) if new.is_open() => {
@@ -127,8 +127,8 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
     if stands(known, &new) || is_remembered(cluster, known, &new) {
         return Saying::Nothing;
     }
-    same::keep(&mut new, known);
-    if same::same(known, &new) {
+    verdict_diff::keep(&mut new, known);
+    if verdict_diff::same(known, &new) {
         return Saying::Nothing;
     }
     if known.cause() == new.cause() {

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::outgrown::TooSmall;
+use crate::case::undersized_nodes::TooSmall;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::outgrown::{Outgrown, TooSmall};
+use crate::case::undersized_nodes::{Outgrown, TooSmall};
 use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{Node, quantity};

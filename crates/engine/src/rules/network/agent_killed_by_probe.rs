@@ -2,8 +2,8 @@
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
-use crate::case::again::killed_agent;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::flapping::killed_agent;
 use crate::case::stage::Symptom;
 use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod};

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::facts::untainted;
+use crate::facts::missing_taints;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
@@ -25,7 +25,7 @@ const WHAT_MUTATES: &str =
     "kubectl get mutatingwebhookconfigurations -o yaml; kubectl get mutatingadmissionpolicies -o yaml";
 
 fn check(case: &Case) -> Opinion {
-    let question = match untainted::ask(case) {
+    let question = match missing_taints::ask(case) {
         Ok(question) if question.refused => question,
         Ok(_) => return Opinion::Silent,
         Err(answer) => return answer,

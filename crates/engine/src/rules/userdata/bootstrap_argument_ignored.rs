@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::facts::untainted;
+use crate::facts::missing_taints;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::source_text;
@@ -21,12 +21,12 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let question = match untainted::ask(case) {
+    let question = match missing_taints::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
-    if untainted::registered(user_data).is_some_and(|taints| question.covered_by(&taints)) {
+    if missing_taints::registered(user_data).is_some_and(|taints| question.covered_by(&taints)) {
         return Opinion::Silent;
     }
     let would_help = |a: &&Argument| {

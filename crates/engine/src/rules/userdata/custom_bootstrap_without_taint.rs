@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::facts::untainted;
+use crate::facts::missing_taints;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let question = match untainted::ask(case) {
+    let question = match missing_taints::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
     if user_data.lost().any(|a| a.name() == "register-with-taints") {
         return Opinion::Silent;
     }
-    let taints = untainted::registered(user_data).unwrap_or_default();
+    let taints = missing_taints::registered(user_data).unwrap_or_default();
     if question.covered_by(&taints) {
         return Opinion::Silent;
     }

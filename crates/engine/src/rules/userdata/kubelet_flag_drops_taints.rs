@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::facts::untainted;
+use crate::facts::missing_taints;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::source_text;
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let question = match untainted::ask(case) {
+    let question = match missing_taints::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
     else {
         return Opinion::Silent;
     };
-    let Some(taints) = untainted::registered(user_data) else { return Opinion::Silent };
+    let Some(taints) = missing_taints::registered(user_data) else { return Opinion::Silent };
     if question.covered_by(&taints) {
         return Opinion::Silent;
     }

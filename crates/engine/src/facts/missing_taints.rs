@@ -4,7 +4,7 @@
 use crate::api::{Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::case::missing_taints;
+use crate::case::taints;
 use crate::objects::{Node, NodeClaim, Taint};
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 use readers::userdata::UserData;
@@ -30,7 +30,7 @@ pub fn ask<'w>(case: &Case<'w>) -> Result<Untainted<'w>, Opinion> {
         return Ok(Untainted { claim, node: case.node, refused: true, missing: Vec::new() });
     }
     let Some(node) = case.node.filter(|_| claim.is_true("Registered")) else { return Err(Opinion::Silent) };
-    Ok(Untainted { claim, node: Some(node), refused: false, missing: missing_taints::missing_taints(claim, node) })
+    Ok(Untainted { claim, node: Some(node), refused: false, missing: taints::missing_taints(claim, node) })
 }
 
 impl Untainted<'_> {
@@ -42,7 +42,7 @@ impl Untainted<'_> {
         } else {
             format!(
                 "so the Node is in service without {}, and workloads that the NodePool keeps off are scheduled there",
-                missing_taints::listed(&self.missing)
+                taints::listed(&self.missing)
             )
         }
     }
@@ -52,12 +52,7 @@ impl Untainted<'_> {
         let node = self.node.map(|node| {
             let because =
                 "the kubelet applies its taints only when it creates the Node; adding them later does not help";
-            Evidence::new(
-                format!("Node/{}", node.name()),
-                "spec.taints",
-                missing_taints::listed(&node.spec.taints),
-                because,
-            )
+            Evidence::new(format!("Node/{}", node.name()), "spec.taints", taints::listed(&node.spec.taints), because)
         });
         let version = case.karpenter().map(|k| {
             let blocks = k.blocks_on_missing_taint(case.provider());

@@ -1,6 +1,6 @@
 //! What the operator asks AWS about: machines that are stuck for a reason that the cluster does not prove.
 
-use crate::operator::aws_asker::Asker;
+use crate::operator::aws_client::Asker;
 use aws::Options;
 use aws::questions::{self, Question};
 use chrono::{DateTime, TimeDelta, Utc};
