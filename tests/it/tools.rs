@@ -154,7 +154,7 @@ fn k9s_takes_the_plugins_and_nodewhy_their_commands() {
         "overwriteOutput",
         "inputs",
     ];
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib/k9s/plugins.yaml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("integrations/k9s/plugins.yaml");
     let yaml: Value = serde_saphyr::from_str(&fs::read_to_string(file).expect("the plugins")).expect("YAML");
     assert_eq!(yaml.as_object().expect("a map").keys().collect::<Vec<_>>(), ["plugins"]);
     let plugins = yaml["plugins"].as_object().expect("plugins");
@@ -221,7 +221,7 @@ fn the_plugin_of_headlamp_reads_fields_that_are_there() {
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let status = &schema["properties"]["status"];
     let step = &status["properties"]["fix"]["properties"]["steps"]["items"];
-    let source = read("plugins/headlamp/src/NodeDiagnosis.ts");
+    let source = read("integrations/headlamp/src/NodeDiagnosis.ts");
     for (interface, schema) in
         [("Fields", schema), ("Status", status), ("Blame", &status["properties"]["blame"]), ("Step", step)]
     {

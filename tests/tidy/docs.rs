@@ -24,7 +24,7 @@ fn markdown_in(folder: &str) -> Vec<PathBuf> {
 
 /// Everything that is written for people, but for the pages of causes.
 fn documents() -> Vec<PathBuf> {
-    ["", "benchmark", "docs", "docs/adr", "charts/nodewhy", "plugins/headlamp"]
+    ["", "benchmark", "docs", "docs/adr", "charts/nodewhy", "integrations/headlamp"]
         .into_iter()
         .flat_map(markdown_in)
         .collect()

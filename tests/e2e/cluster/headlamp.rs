@@ -1,5 +1,5 @@
-//! The plugin of Headlamp (plugins/headlamp) in Chromium, beside Headlamp's own plugin for Karpenter, on Headlamp's own
-//! pages: npm's package for plugins carries both. What it asks goes to the zoo of `cargo demo`.
+//! The plugin of Headlamp (integrations/headlamp) in Chromium, beside Headlamp's own plugin for Karpenter, on Headlamp's
+//! own pages: npm's package for plugins carries both. What it asks goes to the zoo of `cargo demo`.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -14,7 +14,7 @@ use testkit::demo::{CAUSES, Demo};
 use testkit::programs::browser::axe;
 use testkit::{go, project};
 
-const PLUGIN: &str = "plugins/headlamp";
+const PLUGIN: &str = "integrations/headlamp";
 /// What the plugin itself is made of.
 const SOURCES: [&str; 4] = ["src", "package.json", "tsconfig.json", "test/server.mjs"];
 /// What is made once: the packages of npm, and the pages of Headlamp.
