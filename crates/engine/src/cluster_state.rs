@@ -10,6 +10,7 @@ mod events;
 mod index;
 mod intake;
 pub mod logged;
+mod looked_up;
 pub mod memo;
 pub mod old_machines;
 mod reads;
@@ -30,6 +31,7 @@ use aws::Aws;
 use chrono::{DateTime, Utc};
 use events::{Events, KUBELET_ABOUT_PODS, VOLUMES_FOR, is_about};
 use index::Index;
+use looked_up::LookedUp;
 use memo::Derived;
 use old_machines::OldMachines;
 use readers::aws_auth::AwsAuth;
@@ -161,17 +163,10 @@ pub struct ClusterState {
     /// Objects and fields that nodewhy could not read, a sentence each.
     unread: Vec<String>,
     karpenter: BTreeMap<Key, Karpenter>,
-    custom_resources: BTreeMap<String, CustomResourceDefinition>,
-    services: BTreeMap<Key, ClusterService>,
-    service_accounts: BTreeMap<Key, ServiceAccount>,
     daemon_sets: BTreeMap<Key, DaemonSet>,
-    csrs: BTreeMap<String, CertificateSigningRequest>,
+    looked_up: LookedUp,
     eni_configs: BTreeMap<String, EniConfig>,
     node_overlays: BTreeMap<String, NodeOverlay>,
-    mutating_webhooks: BTreeMap<String, WebhookConfiguration>,
-    validating_webhooks: BTreeMap<String, WebhookConfiguration>,
-    disruption_budgets: BTreeMap<Key, PodDisruptionBudget>,
-    volume_attachments: BTreeMap<String, VolumeAttachment>,
     /// Whether they may create Nodes.
     access: BTreeMap<Identity, ReviewStatus>,
     aws: Aws,
@@ -252,7 +247,7 @@ impl ClusterState {
 
     /// Karpenter, where its CustomResourceDefinitions are here, and nothing of their kinds is.
     fn karpenter_alone(&self) -> Option<Subject> {
-        let is_alone = self.pools.is_empty() && self.claims.is_empty() && !self.custom_resources.is_empty();
+        let is_alone = self.pools.is_empty() && self.claims.is_empty() && !self.looked_up.custom_resources.is_empty();
         let karpenter = self.karpenter().filter(|_| is_alone)?;
         Some(Subject::Karpenter(karpenter.metadata.name.to_string()))
     }
@@ -323,17 +318,17 @@ impl ClusterState {
     /// Those of Karpenter's kinds.
     pub fn custom_resources(&self) -> impl Iterator<Item = &CustomResourceDefinition> {
         self.asks(Input::CustomResources);
-        self.custom_resources.values()
+        self.looked_up.custom_resources.values()
     }
 
     pub fn services(&self) -> impl Iterator<Item = &ClusterService> {
         self.asks(Input::Services);
-        self.services.values()
+        self.looked_up.services.values()
     }
 
     pub fn service_accounts(&self) -> impl Iterator<Item = &ServiceAccount> {
         self.asks(Input::ServiceAccounts);
-        self.service_accounts.values()
+        self.looked_up.service_accounts.values()
     }
 
     pub fn daemon_sets(&self) -> impl Iterator<Item = &DaemonSet> {
@@ -368,20 +363,21 @@ impl ClusterState {
     pub fn all_webhooks(&self) -> impl Iterator<Item = (&'static str, &WebhookConfiguration, &Webhook)> {
         self.asks(Input::MutatingWebhooks);
         self.asks(Input::ValidatingWebhooks);
-        let mutating = self.mutating_webhooks.values().map(|config| ("MutatingWebhookConfiguration", config));
-        let validating = self.validating_webhooks.values().map(|config| ("ValidatingWebhookConfiguration", config));
+        let mutating = self.looked_up.mutating_webhooks.values().map(|config| ("MutatingWebhookConfiguration", config));
+        let validating =
+            self.looked_up.validating_webhooks.values().map(|config| ("ValidatingWebhookConfiguration", config));
         let all = mutating.chain(validating);
         all.flat_map(|(kind, config)| config.webhooks.iter().map(move |webhook| (kind, config, webhook)))
     }
 
     pub fn disruption_budgets(&self) -> impl Iterator<Item = &PodDisruptionBudget> {
         self.asks(Input::DisruptionBudgets);
-        self.disruption_budgets.values()
+        self.looked_up.disruption_budgets.values()
     }
 
     pub fn volume_attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
         self.asks(Input::VolumeAttachments);
-        self.volume_attachments.values()
+        self.looked_up.volume_attachments.values()
     }
 
     /// The API server's answer to whether this identity may create Nodes.
@@ -392,7 +388,7 @@ impl ClusterState {
 
     pub fn csrs(&self) -> impl Iterator<Item = &CertificateSigningRequest> {
         self.asks(Input::CertificateSigningRequests);
-        self.csrs.values()
+        self.looked_up.csrs.values()
     }
 
     /// The answers of AWS.
@@ -711,7 +707,7 @@ impl ClusterState {
             conditions.chain([n.metadata.creation_timestamp]).flatten()
         });
         let events = self.events.all().filter_map(Event::last_seen);
-        let csrs = self.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
+        let csrs = self.looked_up.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
         let pods = self.pods.values().flat_map(BTreeMap::values).filter_map(|p| p.metadata.creation_timestamp);
         let classes =
             self.classes().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));

@@ -27,9 +27,6 @@ use std::collections::BTreeMap;
 /// Objects of a dump are states, not changes: nothing was seen to happen.
 const BEFORE_EVERYTHING: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-/// The groups whose CustomResourceDefinitions are kept.
-const OF_KARPENTER: [&str; 2] = ["karpenter.sh", "karpenter.k8s.aws"];
-
 impl Sink for ClusterState {
     fn object(&mut self, object: Object, _text: ObjectText<'_>) {
         self.apply(object, BEFORE_EVERYTHING);
@@ -127,20 +124,10 @@ impl ClusterState {
                     None => Touched::Subjects(Vec::new()),
                 }
             }
-            Object::ServiceAccount(account) => {
-                if account.role_arn().is_some() {
-                    self.service_accounts.insert(key_of(&account.metadata), account);
-                }
-                Touched::Subjects(Vec::new())
-            }
             Object::DaemonSet(set) => {
                 let changed =
                     self.daemon_sets.insert(key_of(&set.metadata), set.clone()).is_none_or(|old| old.spec != set.spec);
                 if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
-            }
-            Object::CertificateSigningRequest(csr) => {
-                self.csrs.insert(csr.metadata.name.to_string(), csr);
-                Touched::Subjects(Vec::new())
             }
             Object::NodeOverlay(overlay) => {
                 self.node_overlays.insert(overlay.metadata.name.to_string(), overlay);
@@ -156,7 +143,12 @@ impl ClusterState {
             | Object::DisruptionBudget(_)
             | Object::VolumeAttachment(_)
             | Object::CustomResource(_)
-            | Object::Service(_)) => self.keep(object),
+            | Object::Service(_)
+            | Object::ServiceAccount(_)
+            | Object::CertificateSigningRequest(_)) => {
+                self.looked_up.insert(object);
+                Touched::Subjects(Vec::new())
+            }
             Object::AccessReview(review) => {
                 let Some(status) = review.status.clone().filter(|_| review.is_about_creating_nodes()) else {
                     return Touched::Subjects(Vec::new());
@@ -173,37 +165,6 @@ impl ClusterState {
                 self.logs.insert(log.metadata.name.clone(), log);
                 Touched::Subjects(touched)
             }
-        }
-    }
-
-    /// Keeps an object that verdicts only name as the culprit. It triggers no new verdict.
-    fn keep(&mut self, object: Object) -> Touched {
-        let name = object.meta().name.to_string();
-        match object {
-            Object::MutatingWebhooks(config) => drop(self.mutating_webhooks.insert(name, config)),
-            Object::ValidatingWebhooks(config) => drop(self.validating_webhooks.insert(name, config)),
-            Object::DisruptionBudget(budget) => {
-                self.disruption_budgets.insert(key_of(&budget.metadata), budget);
-            }
-            Object::VolumeAttachment(attachment) => drop(self.volume_attachments.insert(name, attachment)),
-            Object::CustomResource(definition) if OF_KARPENTER.contains(&&*definition.spec.group) => {
-                self.custom_resources.insert(name, definition);
-            }
-            Object::Service(service) => drop(self.services.insert(key_of(&service.metadata), service)),
-            _ => {}
-        }
-        Touched::Subjects(Vec::new())
-    }
-
-    fn let_go(&mut self, input: Input, key: &Key) {
-        match input {
-            Input::MutatingWebhooks => drop(self.mutating_webhooks.remove(&key.1)),
-            Input::ValidatingWebhooks => drop(self.validating_webhooks.remove(&key.1)),
-            Input::DisruptionBudgets => drop(self.disruption_budgets.remove(key)),
-            Input::VolumeAttachments => drop(self.volume_attachments.remove(&key.1)),
-            Input::CustomResources => drop(self.custom_resources.remove(&key.1)),
-            Input::Services => drop(self.services.remove(key)),
-            _ => {}
         }
     }
 
@@ -522,10 +483,6 @@ impl ClusterState {
                 self.events.remove(&key);
                 none
             }
-            Input::CertificateSigningRequests => {
-                self.csrs.remove(name);
-                none
-            }
             Input::Pods => {
                 self.remove_pod(&key);
                 none
@@ -540,10 +497,6 @@ impl ClusterState {
                 } else {
                     none
                 }
-            }
-            Input::ServiceAccounts => {
-                self.service_accounts.remove(&key);
-                none
             }
             Input::AwsObservations => {
                 self.aws.remove(name);
@@ -564,8 +517,10 @@ impl ClusterState {
             | Input::DisruptionBudgets
             | Input::VolumeAttachments
             | Input::CustomResources
-            | Input::Services => {
-                self.let_go(input, &key);
+            | Input::Services
+            | Input::ServiceAccounts
+            | Input::CertificateSigningRequests => {
+                self.looked_up.remove(input, &key);
                 none
             }
             // It has no name: see `forget_access`.
