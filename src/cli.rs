@@ -37,7 +37,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Says why a Karpenter node on Amazon EKS never became usable.
+/// Find out why a Karpenter node on Amazon EKS did not become usable.
 #[derive(Debug, Parser)]
 #[command(name = "nodewhy", version, about, long_about = None, max_term_width = 110)]
 pub struct Cli {
@@ -52,11 +52,10 @@ enum Command {
     Diagnose(diagnose_args::Diagnose),
     /// Show what the operator wrote about nodes that were stuck, including nodes that are gone
     History(history::HistoryArgs),
-    /// Find mistakes in EC2NodeClasses, NodePools, user data and aws-auth that would keep nodes from joining, before
-    /// Karpenter launches one
+    /// Check EC2NodeClasses, NodePools, user data and aws-auth for mistakes that would keep new nodes from joining
     #[command(after_help = lint::EXIT_CODES)]
     Lint(lint::Lint),
-    /// Show what nodes of a node class will run: user data, Karpenter's part and the image's part, merged
+    /// Show the final user data of a node class: your part, merged with what Karpenter and the AMI add
     #[command(after_help = userdata::EXIT_CODES)]
     Userdata(userdata::UserDataArgs),
     /// Print everything that `diagnose -f` needs from a cluster, with secrets masked
@@ -65,7 +64,7 @@ enum Command {
     Run(Box<run::Run>),
     /// Print the CustomResourceDefinition
     Crd,
-    /// Print the page of a cause or lint finding, or list all causes
+    /// Print the documentation of a cause or lint finding, or list all causes
     Explain(explain::Explain),
     /// Serve the read-only commands to an AI agent: a Model Context Protocol server on standard input and output
     Mcp(mcp::McpFlags),

@@ -220,7 +220,7 @@ async fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
 
 async fn finish(server: oneshot::Receiver<std::io::Result<()>>) {
     if let Ok(Ok(Err(error))) = timeout(Duration::from_secs(1), server).await {
-        tracing::warn!(%error, "the server ended badly");
+        tracing::warn!(%error, "the HTTP server failed");
     }
 }
 
@@ -309,7 +309,7 @@ impl Operator<'_> {
                 self.triage.start();
                 self.health.readiness(Readiness::judging);
                 candidate.stand().map_err(Error::Thread)?;
-                tracing::info!("the first lists are complete, verdicts begin");
+                tracing::info!("the first lists are complete; diagnosing starts");
                 say_never_judged(&self.triage);
             }
             self.follow_the_lease();
@@ -475,7 +475,7 @@ impl Operator<'_> {
             Change::Access { answer: Err(why), .. } => {
                 // Said once: it is asked again and again.
                 if self.triage.cluster().missing(Input::AccessReviews) != Some(&why.to_string()) {
-                    tracing::warn!(%why, "nodewhy cannot ask what kubelets may do, and continues without the answer");
+                    tracing::warn!(%why, "cannot check the permissions of kubelets; nodewhy continues without this check");
                 }
             }
             Change::Removed { input: Input::NodePools, name, .. } => {
@@ -525,7 +525,7 @@ fn say_ended(orders: &[Order]) {
     });
     let ended: Vec<_> = ended.collect();
     if !ended.is_empty() {
-        tracing::info!(machines = ended.len(), names = some_of(&ended), "ended while nodewhy did not write");
+        tracing::info!(machines = ended.len(), names = some_of(&ended), "ended while no replica of nodewhy was writing");
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Collect {
     cluster: LiveFlags,
     #[command(flatten)]
     aws: AwsFlags,
-    /// Include the log lines that nodewhy understands, from the pods that open verdicts point to, with secrets masked
+    /// Also collect the relevant log lines of the pods that a current verdict names, with secrets masked
     #[arg(long)]
     logs: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ use engine::objects::input::Object;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 judged; 1 something is stuck (with --fail-on); 2 bad usage or input; 3 the cluster could not be read, or of several clusters none.";
+pub const EXIT_CODES: &str = "Exit codes: 0 success, even if nodes are stuck; 1 --fail-on found a stuck node or an unreadable object; 2 bad usage or input; 3 no cluster could be read.";
 
 pub fn run(args: &Diagnose) -> ExitCode {
     // `-f a.yaml b.yaml`, as a shell makes of `-f *.yaml`: kubectl does not take that either.

@@ -13,28 +13,28 @@ use http::Uri;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct ThresholdFlags {
-    /// The NodeClaim exists, but no EC2 instance
+    /// How long a NodeClaim may have no EC2 instance
     #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     launch: u32,
-    /// The instance is launched, but there is no Node (doubled for Windows)
+    /// How long an instance may run without a Node (doubled for Windows)
     #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     join: u32,
-    /// The Node exists, but Karpenter has not registered it
+    /// How long a Node may wait until Karpenter registers it
     #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     register: u32,
-    /// Karpenter has registered the Node, but not initialized it
+    /// How long a registered Node may wait until Karpenter initializes it
     #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     initialize: u32,
     /// Like --initialize-threshold, for Nodes that wait for device plugins or drivers
     #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     devices: u32,
-    /// The Node was Ready, and is now NotReady or unusable (doubled for pressure and missing pod IPs)
+    /// How long a Node that was Ready may be NotReady or unusable (doubled for disk, memory or PID pressure and missing pod IPs)
     #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     ready: u32,
-    /// The NodeClaim or Node is being deleted, without progress for this long
+    /// How long the deletion of a NodeClaim or Node may make no progress
     #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     terminate: u32,
-    /// Minimum wait at every stage. It is enough if the cause is proven
+    /// Minimum wait at every stage. If the cause is proven, nodewhy reports the node after this wait
     #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     proven: u32,
 }
@@ -70,10 +70,10 @@ pub struct LiveFlags {
 #[command(next_help_heading = "AWS")]
 #[group(id = "aws")]
 pub struct AwsFlags {
-    /// Ask AWS what the cluster's objects do not show. All calls are read-only (docs/aws.md has the IAM policy)
+    /// Also query the AWS API for facts that no Kubernetes object has. All calls are read-only (IAM policy: docs/aws.md)
     #[arg(long = "aws", env = "NODEWHY_AWS")]
     ask: bool,
-    /// Region of the cluster [default: the region of its Nodes, then $AWS_REGION, $AWS_DEFAULT_REGION]
+    /// AWS region [default: the region of the cluster's Nodes, then $AWS_REGION, $AWS_DEFAULT_REGION]
     #[arg(long = "aws-region", value_name = "REGION", requires = "ask")]
     region: Option<String>,
     /// Send all AWS requests to this address instead
@@ -100,9 +100,9 @@ impl AwsFlags {
 /// Whether taints are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeFlag {
-    /// Remove no taint, and report nothing about it
+    /// Do nothing
     Off,
-    /// Check all guards and send the patch with dryRun=All. Nothing changes
+    /// Run all safety checks and send the patch with dryRun=All. No Node changes
     DryRun,
     On,
 }
@@ -137,7 +137,7 @@ pub struct RemediationFlags {
     /// How long a verdict must hold before nodewhy removes the taint
     #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     wait: u32,
-    /// Like --remediation-wait, for Nodes that the cloud controller never initialized, because it may still come
+    /// Like --remediation-wait, for Nodes that the cloud controller never initialized. It is longer, because the controller may still do so
     #[arg(
         long = "remediation-wait-uninitialized",
         env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::slice;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (see --fail-on); 2 bad usage, or a node class, NodePool or aws-auth that cannot be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 no finding reaches --fail-on; 1 a finding reaches --fail-on; 2 bad usage, or a node class, NodePool or aws-auth that cannot be read.";
 
 #[derive(Debug, Args)]
 pub struct Lint {

@@ -20,13 +20,13 @@ pub struct Run {
     /// Address for /metrics, /livez and /readyz
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8080")]
     listen: SocketAddr,
-    /// Serve the page of `diagnose -o html`, always up to date, without a login [default ADDRESS: 127.0.0.1:8081]
+    /// Serve the page of `diagnose -o html`, always current. It has no login [default ADDRESS: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8081")]
     page: Option<SocketAddr>,
     /// Format of log lines
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    /// How long to keep a NodeDiagnosis after it has ended
+    /// How long to keep a NodeDiagnosis after its problem is over
     #[arg(long, env = "NODEWHY_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = seconds)]
     retention: u32,
     /// How many ended NodeDiagnoses to keep per cause, NodePool and node class (`recurrences` counts the rest)

@@ -19,7 +19,7 @@ use readers::userdata::{Consequence, Family};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 read; 1 something is lost or stops the machine (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 success; 1 --fail-on found user data that keeps the node from joining or has no effect; 2 bad usage or input; 3 the cluster could not be read.";
 
 #[derive(Debug, Args)]
 pub struct UserDataArgs {

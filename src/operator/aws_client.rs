@@ -38,7 +38,7 @@ async fn answer(mut aws: aws::Client, mut asked: mpsc::Receiver<BTreeSet<Questio
             if let Answer::Refused(refusal) = &observation.answer
                 && said.insert((refusal.action.clone(), refusal.denied))
             {
-                tracing::warn!(action = refusal.action, why = refusal.why, "AWS does not answer");
+                tracing::warn!(action = refusal.action, why = refusal.why, "the AWS API does not answer");
             }
             if changes.send(Change::Applied(Box::new(Object::AwsObservation(observation)))).await.is_err() {
                 return;

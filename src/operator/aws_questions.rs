@@ -43,11 +43,11 @@ impl AskAws {
         if self.asker.is_none() {
             match aws::Client::new(&self.options, triage.cluster()) {
                 Ok(aws) => {
-                    tracing::info!(region = aws.region(), "AWS is asked about what the cluster does not tell");
+                    tracing::info!(region = aws.region(), "AWS lookups are on");
                     self.asker = Some(Asker::start(aws, self.changes.clone(), tasks));
                 }
                 Err(error) if !self.complained => {
-                    tracing::warn!(%error, "AWS cannot be asked");
+                    tracing::warn!(%error, "cannot call the AWS API");
                     self.complained = true;
                 }
                 Err(_) => {}

@@ -146,7 +146,7 @@ impl Candidate {
         let Some(Running { stop, ended }) = self.running else { return };
         drop(stop);
         if timeout(TIMEOUT, ended).await.is_err() {
-            tracing::warn!("the Lease could not be given back; another replica takes over when it ends");
+            tracing::warn!("the Lease could not be released; another replica takes over when it ends");
         }
     }
 }
@@ -195,7 +195,7 @@ impl Holder {
         let led = self.says.send_replace(None).is_some();
         if led && let Err(error) = self.release().await {
             let error = failure::of(&error).to_string();
-            tracing::warn!(error, "the Lease could not be given back");
+            tracing::warn!(error, "the Lease could not be released");
         }
     }
 

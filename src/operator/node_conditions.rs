@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 /// Whether Nodes carry their verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum NodeConditionMode {
-    /// Write no condition, and leave existing ones.
+    /// Write no conditions, and keep existing ones.
     Off,
     On,
     /// Remove the conditions that nodewhy wrote earlier.

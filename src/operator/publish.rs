@@ -250,7 +250,7 @@ impl Publisher {
             }
             Err(WriteFailure::Refused(why)) => {
                 self.metrics.wrote(WriteResult::Refused);
-                tracing::error!(name = key, why, "the API server refuses the NodeDiagnosis");
+                tracing::error!(name = key, why, "the API server rejected the NodeDiagnosis");
                 None
             }
             Err(WriteFailure::Failed(why)) => {

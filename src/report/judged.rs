@@ -118,7 +118,7 @@ fn missing(judged: &Judged) -> Option<String> {
             "Only logs were given: with a dump (-f) nodewhy tells which object to change.".to_owned()
         }
         JudgedBy::Present => format!("nodewhy could not read {lacking}."),
-        _ => format!("The dump lacks {lacking}: nodewhy collect would have them."),
+        _ => format!("The dump lacks {lacking}: run nodewhy collect to include them."),
     })
 }
 

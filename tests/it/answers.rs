@@ -192,7 +192,7 @@ fn collect_says_when_it_looked() {
 fn an_all_clear_says_what_it_is_about_in_every_format() {
     let dump = Dump::of(&[reporting("2026-01-15T11:50:00Z")], "2026-01-15T11:50:00Z");
     let judged = "Judged 0 NodeClaims, 1 Node at 2026-01-15T11:50:00Z (the newest time in the dump): nothing is stuck.";
-    let lacks = "The dump lacks NodeClaims: nodewhy collect would have them.";
+    let lacks = "The dump lacks NodeClaims: run nodewhy collect to include them.";
     for format in ["text", "wide"] {
         dump.diagnose(&["-o", format]).says(&[judged, lacks]);
     }

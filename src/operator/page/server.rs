@@ -52,7 +52,7 @@ pub(super) async fn serve(
 /// the loopback interface nobody needs a name but `localhost`.
 async fn guarded(is_local: bool, request: Request, next: Next) -> Response {
     let answer = if is_local && !names_no_other_host(request.headers()) {
-        (StatusCode::FORBIDDEN, "ask for localhost, or for an address\n").into_response()
+        (StatusCode::FORBIDDEN, "open the page as localhost or as an IP address\n").into_response()
     } else {
         next.run(request).await
     };
