@@ -224,6 +224,11 @@ impl Root<'_> {
         format!(" Karpenter's log says why: {}: {}.", named("code"), named("error"))
     }
 
+    /// The line as the log has it.
+    pub(crate) fn line(&self) -> &str {
+        &self.fact.last.text
+    }
+
     /// The error in the line, without the text around it.
     pub(crate) fn error(&self) -> &str {
         self.fact.names.get("error").unwrap_or(&self.fact.last.text).trim().trim_end_matches('.')

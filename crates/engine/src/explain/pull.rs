@@ -82,9 +82,47 @@ const REFUSED_BY_S3: Pull = Pull {
 };
 
 /// No message shows the reason.
-pub const UNEXPLAINED: Pull = Pull {
+const UNEXPLAINED: Pull = Pull {
     why: "its image cannot be pulled",
-    fix: "Allow pulls from ECR in the node role (AmazonEC2ContainerRegistryPullOnly), give the subnet a way to ECR and S3, and check that the image exists.",
+    fix: "Check that the image exists, that the node role may pull from ECR (AmazonEC2ContainerRegistryPullOnly), and that the subnet has a way to ECR and S3. None of this disrupts running nodes.",
+    is_about_network: false,
+};
+
+/// The same for a registry that asks no role of AWS and that no VPC endpoint serves.
+const UNEXPLAINED_ELSEWHERE: Pull = Pull {
+    fix: "Check that its registry has this image with this tag. Then check the way from the subnet to the registry (a NAT gateway or a proxy), and whether the registry requires a login (imagePullSecrets).",
+    ..UNEXPLAINED
+};
+
+/// The registry answers that it has no such image.
+const MISSING: Pull = Pull {
+    why: "this image does not exist in that registry",
+    fix: "Correct the image: a tag that exists for the add-on, and the registry account and region that AWS lists for this region.",
+    is_about_network: false,
+};
+const MISSING_ELSEWHERE: Pull =
+    Pull { fix: "Correct the image: use a name and a tag that exist in its registry.", ..MISSING };
+
+/// The registry does not answer.
+const UNREACHABLE: Pull = Pull {
+    why: "the subnet has no way to the registry",
+    fix: "Give the subnet a way to the registry: a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3 that accept the nodes' security group. This does not disrupt running nodes.",
+    is_about_network: true,
+};
+const UNREACHABLE_ELSEWHERE: Pull = Pull {
+    fix: "Give the subnet a way to the registry: a NAT gateway or a proxy, because no VPC endpoint leads there. Or copy the image to ECR. Neither disrupts running nodes.",
+    ..UNREACHABLE
+};
+
+/// No registry serves `localhost/…`: such an image is imported when the machine image is built.
+/// Source: awslabs/amazon-eks-ami#2729, #2122.
+const OF_MACHINE_IMAGE: &str = "Pin a machine image whose nodes join: this image comes with it, and no registry has it. Then replace the node, which moves its pods.";
+
+/// A script of the machine image asks ECR for a login and names no region. No registry and no permission is at fault.
+/// Source: awslabs/amazon-eks-ami#1629, #1626; v20240202 files/pull-sandbox-image.sh.
+const NO_REGION: Pull = Pull {
+    why: "a script on the node calls AWS without a region",
+    fix: "Pin a machine image whose nodes join (spec.amiSelectorTerms of the node class), because the script belongs to the image. Amazon Linux 2 images of v20240202 have this fault, and later releases do not.",
     is_about_network: false,
 };
 
@@ -127,14 +165,8 @@ const MEANINGS: &[(&[&str], Pull)] = &[
             is_about_network: false,
         },
     ),
-    (
-        &["not found", "manifest unknown", "NotFound", "does not exist"],
-        Pull {
-            why: "this image does not exist in that registry",
-            fix: "Correct the image: a tag that exists for the add-on, and the registry account and region that AWS lists for this region.",
-            is_about_network: false,
-        },
-    ),
+    (&["You must specify a region"], NO_REGION),
+    (&["not found", "manifest unknown", "NotFound", "does not exist"], MISSING),
     (
         &[
             "i/o timeout",
@@ -145,11 +177,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
             "no route to host",
             "dial tcp",
         ],
-        Pull {
-            why: "the subnet has no way to the registry",
-            fix: "Give the subnet a way to the registry: a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3 that accept the nodes' security group. This does not disrupt running nodes.",
-            is_about_network: true,
-        },
+        UNREACHABLE,
     ),
 ];
 
@@ -161,25 +189,44 @@ pub fn explain(text: &str) -> Option<Pull> {
     {
         return None;
     }
+    Some(meaning(text))
+}
+
+/// The meaning of a text that is known to be about a pull.
+pub fn meaning(text: &str) -> Pull {
     let known = MEANINGS.iter().find(|(parts, _)| parts.iter().any(|part| text.contains(part)));
     let pull = match known.map(|(_, pull)| *pull) {
-        Some(REFUSED) if is_of_s3(text) => return Some(REFUSED_BY_S3),
+        Some(REFUSED) if is_of_s3(text) => return REFUSED_BY_S3,
         pull => pull.unwrap_or(UNEXPLAINED),
     };
     // `Back-off pulling image "…"`, `failed to resolve reference "…"`, `get sandbox image "…"`.
     let image = ["image \"", "reference \""].iter().find_map(|name| text.split_once(name)?.1.split('"').next());
     let pull = of_image(pull, if is_of_ecr(text) { text } else { image.unwrap_or_default() });
     let is_without = pull == REFUSED_BY_ECR && text.contains("no basic auth credentials");
-    Some(if is_without { NO_LOGIN_TO_ECR } else { pull })
+    if is_without { NO_LOGIN_TO_ECR } else { pull }
 }
 
 /// The meaning for this image, if the text did not name it.
 pub fn of_image(pull: Pull, image: &str) -> Pull {
+    let is_elsewhere = !image.is_empty() && !is_of_ecr(image);
     match pull {
+        UNEXPLAINED | MISSING | UNREACHABLE if image.starts_with("localhost/") => {
+            Pull { fix: OF_MACHINE_IMAGE, ..pull }
+        }
         REFUSED if is_of_another_account(image) => OF_ANOTHER_ACCOUNT,
+        REFUSED if is_elsewhere => REFUSED_ELSEWHERE,
         REFUSED if is_of_ecr(image) => REFUSED_BY_ECR,
-        REFUSED if !image.is_empty() => REFUSED_ELSEWHERE,
+        UNEXPLAINED if is_elsewhere => UNEXPLAINED_ELSEWHERE,
+        MISSING if is_elsewhere => MISSING_ELSEWHERE,
+        UNREACHABLE if is_elsewhere => UNREACHABLE_ELSEWHERE,
         other => other,
+    }
+}
+
+impl Pull {
+    /// Whether the message says why.
+    pub fn is_explained(self) -> bool {
+        self.why != UNEXPLAINED.why
     }
 }
 
@@ -224,7 +271,10 @@ pub(crate) fn unwrapped(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{OF_ANOTHER_ACCOUNT, REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE, UNEXPLAINED, explain, of_image};
+    use super::{
+        MISSING, MISSING_ELSEWHERE, NO_REGION, OF_ANOTHER_ACCOUNT, REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE,
+        UNEXPLAINED, UNEXPLAINED_ELSEWHERE, UNREACHABLE, UNREACHABLE_ELSEWHERE, explain, meaning, of_image,
+    };
 
     #[test]
     fn the_registrys_words_tell_permission_from_network_from_a_wrong_tag() {
@@ -269,6 +319,33 @@ mod tests {
             (nameless, of_image(nameless, ecr[0]), of_image(nameless, "quay.io/x")),
             (REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE)
         );
-        assert_eq!(of_image(UNEXPLAINED, "quay.io/x"), UNEXPLAINED);
+    }
+
+    #[test]
+    fn advice_about_ecr_is_for_images_in_ecr() {
+        let errors = [
+            ("Back-off pulling image \"IMAGE\"", UNEXPLAINED, UNEXPLAINED_ELSEWHERE),
+            ("failed to resolve reference \"IMAGE\": IMAGE: not found", MISSING, MISSING_ELSEWHERE),
+            (
+                "failed to resolve reference \"IMAGE\": dial tcp 10.0.3.1:443: i/o timeout",
+                UNREACHABLE,
+                UNREACHABLE_ELSEWHERE,
+            ),
+        ];
+        for (error, in_ecr, elsewhere) in errors {
+            let of = |image: &str| explain(&format!("ImagePullBackOff: {}", error.replace("IMAGE", image)));
+            assert_eq!(of("602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/pause:3.10"), Some(in_ecr));
+            assert_eq!(of("nvcr.io/nvidia/driver:550.54.14-amzn2"), Some(elsewhere));
+            assert!(!elsewhere.fix.contains("ecr.") && in_ecr.fix != elsewhere.fix);
+            assert_eq!(in_ecr.why, elsewhere.why);
+        }
+        assert_eq!(explain("ImagePullBackOff"), Some(UNEXPLAINED), "no image is named");
+        assert!(!UNEXPLAINED_ELSEWHERE.is_explained() && MISSING_ELSEWHERE.is_explained());
+    }
+
+    #[test]
+    fn a_script_without_a_region_is_no_fault_of_a_registry() {
+        let said = "You must specify a region. You can also configure your region by running \"aws configure\".";
+        assert_eq!(meaning(said), NO_REGION);
     }
 }

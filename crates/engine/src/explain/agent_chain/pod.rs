@@ -12,13 +12,13 @@ use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
 use crate::case::unstarted_pods::{STILL_REFUSED, waits_for_sandbox};
 use crate::explain::logged::excerpt;
-use crate::explain::pull;
 use crate::facts::kubelet_skew;
 use crate::facts::network_plugin::{self, KUBE_PROXY};
 use crate::facts::node_tallies;
 use crate::facts::placement;
 use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod, steady};
+use crate::explain::pull::{self, Pull};
 use crate::upstream::credentials::Credentials;
 use crate::upstream::node_events::refused_sandbox;
 use crate::upstream::vpc_cni;
@@ -60,7 +60,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
 /// While the kubelet pauses between two pulls, its status only says that. The event of the last try says why they fail.
 /// Source: kubernetes v1.36.3 pkg/kubelet/images/image_manager.go `EnsureImageExists`, events/event.go.
 fn why_not_pulled(case: &Case, node: &Node, pod: &Pod, said: &str) -> Option<String> {
-    if pull::explain(said) != Some(pull::UNEXPLAINED) {
+    if pull::explain(said)?.is_explained() {
         return None;
     }
     let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
@@ -68,7 +68,7 @@ fn why_not_pulled(case: &Case, node: &Node, pod: &Pod, said: &str) -> Option<Str
     let tells = |e: &&Event| {
         e.reason == "Failed"
             && e.last_seen() >= pod.metadata.creation_timestamp
-            && pull::explain(&e.message).is_some_and(|pull| pull != pull::UNEXPLAINED)
+            && pull::explain(&e.message).is_some_and(Pull::is_explained)
     };
     let event = events.filter(tells).max_by_key(|e| (e.last_seen(), &e.message))?;
     let (_, why) = event.message.split_once("\": ")?;
@@ -399,9 +399,9 @@ fn of_runtime_settings(case: &Case, node: &Node, named: &str) -> Blame {
     case.user_data_naming(&[named]).unwrap_or_else(|| of_image(case, node))
 }
 
-fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Obstacle {
+fn image(case: &Case, agent: &Agent, pull: Pull, obstacle: Obstacle) -> Obstacle {
     let obstacle = obstacle.fix(pull.fix);
-    if pull == pull::UNEXPLAINED {
+    if !pull.is_explained() {
         return obstacle.ask(format!("Why can the image of pod {} not be pulled?", agent.name), agent.describe());
     }
     if pull.is_about_network {

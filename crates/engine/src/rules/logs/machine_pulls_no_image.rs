@@ -6,6 +6,7 @@ use crate::case::finding::Opinion;
 use crate::explain::logged;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::explain::pull;
 use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
@@ -21,9 +22,12 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::ImagePullFails]) else { return Opinion::Silent };
-    let finding = root
-        .finding(case)
-        .fix("Correct the image reference that the line names, or open the way to its registry and allow pulls: endpoints for ecr.api, ecr.dkr and s3, and the policy AmazonEC2ContainerRegistryPullOnly. None of this disrupts running nodes.")
-        .step(Risk::Inspect, "Read the whole console", logged::command(case));
+    // containerd's error stands in quotes of the line around it.
+    let line = root.line().replace("\\\"", "\"");
+    let finding = root.finding(case).fix(pull::meaning(&line).fix).step(
+        Risk::Inspect,
+        "Read the whole console",
+        logged::command(case),
+    );
     finding.blaming(root.user_data(case)).into()
 }

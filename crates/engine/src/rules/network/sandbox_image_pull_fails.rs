@@ -61,7 +61,7 @@ fn check(case: &Case) -> Opinion {
     let is_open = pull == Some(pull::NO_LOGIN_TO_ECR);
     let refused = (is_open || pull == Some(pull::REFUSED_BY_ECR)) && !unpacking;
     let elsewhere = pull == Some(pull::REFUSED_ELSEWHERE) && !unpacking;
-    let names_the_fault = !unpacking && !is_open && pull.is_some_and(|p| p != pull::UNEXPLAINED && !p.is_about_network);
+    let names_the_fault = !unpacking && !is_open && pull.is_some_and(|p| p.is_explained() && !p.is_about_network);
     // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at
     // boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
