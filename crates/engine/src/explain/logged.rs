@@ -214,8 +214,10 @@ impl Root<'_> {
 
     /// The log's reason, for a summary.
     pub(crate) fn quote(&self) -> String {
-        let often = if self.fact.count > 1 { format!(", {} times", self.fact.count) } else { String::new() };
-        format!("Its log says{often}{}: {}", self.reason(), excerpt(&self.fact.last.text))
+        let often = if self.fact.count > 1 { format!(" {} times", self.fact.count) } else { String::new() };
+        let reason = self.reason();
+        let fails = reason.strip_prefix(',').map_or_else(String::new, |because| format!(" that it fails{because}"));
+        format!("Its log says{often}{fails}: {}", excerpt(&self.fact.last.text))
     }
 
     /// The error of AWS that Karpenter logged, as a sentence to follow another.
@@ -246,9 +248,9 @@ impl Root<'_> {
     /// The finding, with the line that proves it, the other lines that stay open, and how far the machine came.
     pub(crate) fn finding(&self, case: &Case) -> Finding {
         let fact = self.fact;
-        let often = if fact.count > 1 { format!(", told {} times", fact.count) } else { String::new() };
+        let often = if fact.count > 1 { format!(" (logged {} times)", fact.count) } else { String::new() };
         let (machine, means, reason) = (self.machine(case), &fact.means, self.reason());
-        let told_of = format!("{machine} {means}{often}{reason}: {}", excerpt(&fact.last.text));
+        let told_of = format!("{machine} {means}{reason}{often}: {}", excerpt(&fact.last.text));
         let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
         // That a script failed, cloud-init says; why, the script itself has said before.
         let before = self.journey.open().into_iter().find(|other| {
