@@ -22,6 +22,8 @@ pub static RULE: Rule = Rule {
     check,
 };
 
+const NEARLY_FULL: &str = "The volume for images, logs and container data is nearly full";
+
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
     let Some(pressed) = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true())) else {
@@ -32,7 +34,7 @@ fn check(case: &Case) -> Opinion {
     };
     let (short, fix, resource) = match pressed.type_.as_str() {
         "DiskPressure" => (
-            "disk pressure: its volume is nearly full of images, logs and container data",
+            "disk pressure",
             "Give the nodes a larger volume, or find what fills it. Only new nodes get the volume.",
             "ephemeral-storage",
         ),
@@ -48,11 +50,14 @@ fn check(case: &Case) -> Opinion {
     let size = class.and_then(|class| class.data_volume()?.ebs.as_ref()?.volume_size.as_deref());
     let volume = match (class, misnamed, size) {
         (Some(class), Some((_, volume, own)), _) => format!(
-            " (the node class describes {}, but on {} images and pods live on {own}, which keeps the image's size)",
+            "{} {} describes {}, but on {} images and pods live on {own}, which keeps the image's size. ",
+            class.kind,
+            class.name(),
             volume.device_name.as_deref().unwrap_or_default(),
             class.family_name()
         ),
-        (_, _, Some(size)) => format!(" (the node class gives it {size})"),
+        (_, _, Some(size)) => format!("{NEARLY_FULL}: the node class gives it {size}. "),
+        _ if pressed.type_ == "DiskPressure" => format!("{NEARLY_FULL}. "),
         _ => String::new(),
     };
     let glutton = glutton(case, resource).filter(|_| misnamed.is_none());
@@ -65,7 +70,7 @@ fn check(case: &Case) -> Opinion {
         // Only a volume that the class gives to nothing is a cause; else who fills the machine stays open.
         if misnamed.is_some() { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "Node {} has had {short}{volume} since {}, so no pod is scheduled there and the kubelet evicts pods.{whose}{small}",
+            "{volume}{small}Node {} has had {short} since {}, so no pod is scheduled there and the kubelet evicts pods.{whose}",
             node.name(),
             case.since()
         ),
@@ -131,9 +136,9 @@ impl Tiny {
 
     fn said(&self) -> String {
         let Self { type_, allocatable } = self;
-        let type_ = if type_.is_empty() { "The machine".to_owned() } else { format!("Its instance type {type_}") };
+        let type_ = if type_.is_empty() { "The node".to_owned() } else { format!("Instance type {type_}") };
         format!(
-            " {type_} is too small: it leaves {allocatable} of memory for all pods, including the node's own agents."
+            "{type_} is too small: it leaves {allocatable} of memory for all pods, including the node's own agents. "
         )
     }
 
