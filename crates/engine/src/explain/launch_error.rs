@@ -289,7 +289,7 @@ const ERRORS: &[LaunchError] = &[
         &["VCPULimitExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded"],
         FaultIn::VcpuQuota { spot: false },
         "the account's vCPU quota is used up",
-        "Raise the quota (Running On-Demand … instances, in vCPUs; for GPUs it is 0 in a new account), or lower the demand.",
+        "Raise the quota (Running On-Demand … instances, in vCPUs), or lower the demand. In a new account the quota for GPUs is 0.",
     )
     .see(QUOTAS),
     LaunchError::new(

@@ -90,7 +90,7 @@ pub(crate) fn why(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Op
         let denied = ["UnauthorizedOperation", "AccessDenied", "not authorized"].iter().any(|word| said.contains(word));
         let fix = if denied {
             format!(
-                "Give the role of the controller of {driver} the permission that the error names; for EBS the policy AmazonEBSCSIDriverPolicy has it. This disrupts nothing."
+                "Give the role of the controller of {driver} the permission that the error names. For EBS, the policy AmazonEBSCSIDriverPolicy has it. This disrupts nothing."
             )
         } else {
             format!("Fix the error that the controller of {driver} reports. It retries by itself.")

@@ -76,7 +76,7 @@ const OWNERS: &[TaintOwner] = &[
         daemon_sets: &["cilium"],
         remover: Some("the Cilium operator"),
         otherwise: None,
-        fix: "Get the cilium agent Ready on this Node; the Cilium operator then removes the taint.",
+        fix: "Get the cilium agent Ready on this Node. The Cilium operator then removes the taint.",
         ready: Some((
             "See why the Cilium operator does not remove the taint: it must run somewhere (on a Node without this taint, or tolerating it), and with the option remove-cilium-node-taints.",
             "kubectl logs -n kube-system deployment/cilium-operator --tail=-1 | grep -i taint",
@@ -90,9 +90,9 @@ const OWNERS: &[TaintOwner] = &[
         daemon_sets: &["istio-cni-node"],
         remover: Some("istiod"),
         otherwise: None,
-        fix: "Get istio-cni-node Ready on this Node; istiod then removes the taint.",
+        fix: "Get istio-cni-node Ready on this Node. istiod then removes the taint.",
         ready: Some((
-            "Turn on istiod's untaint controller (PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true; Helm: taint.enabled=true, which before Istio 1.30 gives the rights only, so pilot.env too): without it nobody removes the taint.",
+            "Turn on istiod's untaint controller, because no other component removes the taint: PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true. With Helm, set taint.enabled=true. Before Istio 1.30 that only gives the rights, so set pilot.env too.",
             "kubectl get deployment -n istio-system istiod -o yaml | grep -A1 UNTAINT",
         )),
     },
@@ -103,7 +103,7 @@ const OWNERS: &[TaintOwner] = &[
         daemon_sets: &["datadog-agent", "datadog"],
         remover: Some("the Datadog Operator"),
         otherwise: None,
-        fix: "Get the Datadog agent Ready on this Node; the Datadog Operator then removes the taint.",
+        fix: "Get the Datadog agent Ready on this Node. The Datadog Operator then removes the taint.",
         ready: Some((
             "Turn on the untaint controller of the Datadog Operator: without it nobody removes the taint.",
             "kubectl logs -n DATADOG_NAMESPACE -l app.kubernetes.io/name=datadog-operator --tail=-1 | grep -i untaint",

@@ -55,7 +55,7 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
-    .fix("Switch EKS Auto Mode on for the cluster (Terraform: compute_config with enabled = true; if it is omitted, an apply switches Auto Mode off). Or install Karpenter and refer to an EC2NodeClass.")
+    .fix("Switch EKS Auto Mode on for the cluster. In Terraform, set enabled = true in compute_config: without it, an apply switches Auto Mode off. Or install Karpenter and refer to an EC2NodeClass.")
     .step(Risk::Inspect, "See which NodePools exist, and which Karpenter they belong to", Some(format!("kubectl get nodepool {name} -o yaml")))
     .ask_aws(
         "Is Auto Mode on?",

@@ -30,7 +30,7 @@ fn check(case: &Case) -> Opinion {
         since,
         does: format!("passes --{flag}, which Kubernetes 1.{since} removed: the kubelet exits over the unknown flag"),
         error: format!("failed to parse kubelet flag: unknown flag: --{flag}"),
-        fix: format!("Take --{flag} out of userData; containerd and the VPC CNI need none of these flags."),
+        fix: format!("Take --{flag} out of userData. containerd and the VPC CNI need none of these flags."),
         step: "Remove the flag. New nodes will be correct",
     };
     start.ends_over(case, setting)

@@ -63,7 +63,7 @@ fn check(case: &Case) -> Opinion {
                 Evidence::new(object, format!("spec.userData:{}:{}", place.line, place.column), ASKS_FOR_V1, "with this on the kernel's command line systemd takes cgroup v1 from the next boot on"),
             )
             .blaming(blame.field("spec.userData").at(text, span))
-            .fix("Take it out of userData; where something needs cgroup v1, set failCgroupV1: false in the kubelet's configuration until it does not.")
+            .fix("Take it out of userData. If a program still needs cgroup v1, set failCgroupV1: false in the kubelet's configuration until then.")
             .step(Risk::Mutating, "Correct userData. New nodes will be correct", Some(format!("kubectl edit {kind} {name}")))
         }
         (None, image) => {
@@ -74,7 +74,7 @@ fn check(case: &Case) -> Opinion {
                 Evidence::new(object, "status.amis", image, "its systemd 219 knows no cgroup v2"),
             )
             .blaming(blame.field("spec.amiSelectorTerms"))
-            .fix("Move to Amazon Linux 2023 or Bottlerocket; until then set failCgroupV1: false in the kubelet's configuration of the image.")
+            .fix("Move to Amazon Linux 2023 or Bottlerocket. Until then set failCgroupV1: false in the kubelet's configuration of the image.")
             .step(Risk::Mutating, "Select an image with cgroup v2", Some(format!("kubectl edit {kind} {name}")))
         }
     };

@@ -248,7 +248,7 @@ fn set_elsewhere(confidence: Confidence, deployment: &str, ours: &str, said: &Sa
     )
     .with(evidence(said))
     .blaming(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field(format!("env {setting}")))
-    .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's; an empty endpoint is looked up.")
+    .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's. Karpenter looks up an endpoint that is empty.")
     .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()))
     .step(Risk::Mutating, "Set it; the chart's values must say the same, or the next release undoes it", Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={}", shell_word(theirs))));
     Some(finding)
