@@ -432,7 +432,7 @@ impl Cluster {
         mistakes
     }
 
-    /// Images that new machines would get, and that EC2 does not launch.
+    /// Images that new nodes would get, and that EC2 does not launch.
     fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
         let mistake = |ami: &Ami| {
             let told = || self.state.aws().image(&ami.id);

@@ -17,7 +17,7 @@ pub(crate) fn tolerate(set: &DaemonSet, taint: &Taint) -> String {
     format!("kubectl patch daemonset -n {namespace} {} --type=json -p '{patch}'", set.metadata.name)
 }
 
-/// Has new machines of the class start with these images, and with no other. Without an alias the class must name its
+/// Has new nodes of the class start with these images, and with no other. Without an alias the class must name its
 /// family.
 /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go, "must specify amiFamily if amiSelectorTerms does
 /// not contain an alias".

@@ -247,10 +247,10 @@ fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obs
     };
     let who = format!("system:serviceaccount:{namespace}:{account}");
     let why = format!(
-        "has not on any machine of the NodePool, although its pods are Ready: ServiceAccount {account} may lack the permission (get csinodes, patch nodes)"
+        "has not on any node of the NodePool, although its pods are Ready: ServiceAccount {account} may lack the permission (get csinodes, patch nodes)"
     );
     let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
-    let link = Link::new(format!("Pod/{name}"), "it is Ready, but the taint is on each machine that started with it");
+    let link = Link::new(format!("Pod/{name}"), "it is Ready, but the taint is on each node that started with it");
     Some(
         Obstacle::new(Proof::Open, why, blame, link)
             .fix(format!("Bind ServiceAccount {account} to the whole ClusterRole of the driver's chart. To remove the taint it needs get csinodes and get, patch nodes. This disrupts nothing."))

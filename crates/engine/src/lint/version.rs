@@ -71,7 +71,7 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     mistakes
 }
 
-/// The minor version of the kubelet in new machines: the one that pinned images name, else the cluster's, else that of
+/// The minor version of the kubelet in new nodes: the one that pinned images name, else the cluster's, else that of
 /// the images which the class has in its status.
 fn kubelet(class: &NodeClass, cluster: Option<u32>) -> Option<u32> {
     let pinned = class.spec.ami_selector_terms.iter().map(|term| {

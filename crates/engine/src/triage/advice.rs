@@ -39,7 +39,7 @@ fn step(text: String, command: String) -> FixStep {
     FixStep { text: text.into(), command: Some(command), risk: Risk::Mutating }
 }
 
-/// Pins the images of the machines that joined, if new machines start with an image that no machine has joined with.
+/// Pins the images of the machines that joined, if new nodes start with an image that no machine has joined with.
 fn pin(class: &NodeClass, members: &ClassMembers) -> Option<FixStep> {
     let (_, images) = members.tallies().find(|(dimension, _)| dimension.what == "image")?;
     let mut worked: Vec<_> = images

@@ -69,7 +69,7 @@ pub(super) fn no_address(table: &RouteTable, here: &VpcSubnet, route: &VpcRoute)
         observed: format!("{table}: {ANYWHERE} → {gateway}"),
         said: format!("{subnet} is public ({table} leads to {gateway}), and the instance has no public address"),
         fix: format!(
-            "Select only private subnets: remove the discovery tag from {subnet}, or select by id. Or set associatePublicIPAddress in the node class. New machines get the change."
+            "Select only private subnets: remove the discovery tag from {subnet}, or select by id. Or set associatePublicIPAddress in the node class. New nodes get the change."
         ),
     }
 }

@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(own) = asked.and_then(|asked| case.user_data_naming(&[asked])) {
         return finding
             .blaming(own)
-            .fix("Let the machine use the VPC's name server, or let the name servers in user data forward to it: they do not know the endpoint's name. New machines get the change.")
+            .fix("Let the machine use the VPC's name server, or let the name servers in user data forward to it: they do not know the endpoint's name. New nodes get the change.")
             .into();
     }
     // The name and its zone are the cluster's.

@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
     };
     let finding = root.finding(case).fix(fix).step(
         Risk::Inspect,
-        "See kube-proxy's pod on this machine",
+        "See kube-proxy's pod on this node",
         case.node.map(|node| {
             format!("kubectl get pods -n kube-system -o wide --field-selector spec.nodeName={}", node.name())
         }),

@@ -91,7 +91,7 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
     });
     let finding = if by_id {
         finding
-            .fix("Select subnets in the node class whose instances are named by their address (private-dns-hostname-type-on-launch ip-name), or use an image that uses EC2's private DNS name as its Node name. New machines get the change.")
+            .fix("Select subnets in the node class whose instances are named by their address (private-dns-hostname-type-on-launch ip-name), or use an image that uses EC2's private DNS name as its Node name. New nodes get the change.")
             .blaming(case.class_field("spec.subnetSelectorTerms"))
     } else {
         finding.fix("Make the machine use EC2's private DNS name as its Node name. Look for a host name that user data or the image sets, and for a domain-name in the VPC's DHCP options.")
@@ -115,7 +115,7 @@ fn by_token(case: &Case, root: &Root<'_>) -> Finding {
     let is_handed_on = case.class().is_some_and(|class| class.kind == "AKSNodeClass");
     let given = case.karpenter().filter(|_| is_handed_on);
     let Some((namespace, name)) = given.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
-        return finding.fix("Renew the bootstrap token or credentials that new machines get: in the instance template, the image or Karpenter's settings.");
+        return finding.fix("Renew the bootstrap token or credentials that new nodes get: in the instance template, the image or Karpenter's settings.");
     };
     finding
         .fix(format!(

@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::UserDataRefused]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Correct the part of the user data that the line names. New machines get the change, this one does not.")
+        .fix("Correct the part of the user data that the line names. New nodes get the change, this one does not.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

@@ -129,7 +129,7 @@ fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Fi
         (Some(class), Some((found, text))) => finding
             .blaming(Blame::class(class).field("spec.userData").at(text, found.span))
             .fix(format!("Set the {right} service range of this cluster in userData: --ip-family and --service-ipv6-cidr for bootstrap.sh, spec.cluster.cidr for a NodeConfig. Then replace the machine."))
-            .step(Risk::Mutating, "Correct userData for new machines", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
+            .step(Risk::Mutating, "Correct userData for new nodes", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
         (Some(class), None) if by_dns(case) == Some(wrong) => finding
             .blaming(Blame::class(class).field("spec.kubelet.clusterDNS"))
             .fix(format!("Set clusterDNS to the {right} address of this cluster's DNS service. The machine registers with an address of the same family."))
@@ -163,7 +163,7 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
     finding
         .fix("Restart Karpenter if it could not read the Service kube-dns when it started, because it then assumes an IPv4 cluster. The restart disrupts no node. Then replace the machine.")
         .step(Risk::Inspect, "See whether it found the Service", Some(format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns")))
-        .step(Risk::Mutating, "Restart it, so that new machines are correct", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")))
+        .step(Risk::Mutating, "Restart it, so that new nodes are correct", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")))
 }
 
 /// The family of the Nodes in service, otherwise that of the VPC CNI's setting. If the Nodes have both, the setting

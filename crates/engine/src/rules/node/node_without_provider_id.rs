@@ -70,7 +70,7 @@ fn check(case: &Case) -> Opinion {
     )
     // Nobody knows which of several it is.
     .blaming((alike == 1).then(|| Blame::object("v1", "Node", name).field("spec.providerID")))
-    .fix("Make the Node's name the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance. This affects new machines.")
+    .fix("Make the Node's name the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance. This affects new nodes.")
     .step(Risk::Inspect, "Compare the Node's name with the instance's private DNS name", instance.map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")));
     finding = finding.step(
         Risk::Inspect,

@@ -106,7 +106,7 @@ fn check(case: &Case) -> Opinion {
     .with(Evidence::new(case.subject(), format!("metadata.labels['{}']", resource.label), shown(has), "what the instance type has"))
     .blaming(blame)
     .fix("Reserve less, or require larger instance types in the NodePool (karpenter.k8s.aws/instance-memory, instance-cpu). Karpenter does not read what userData reserves when it chooses a type.")
-    .step(Risk::Mutating, "Correct the reservation for new machines", Some(format!("kubectl edit {kind} {name}")))
+    .step(Risk::Mutating, "Correct the reservation for new nodes", Some(format!("kubectl edit {kind} {name}")))
     .into()
 }
 

@@ -120,7 +120,7 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
         format!("Node/{name}"),
         "spec.taints",
         taint.to_string(),
-        "other machines of the NodePool have lost this taint",
+        "other nodes of the NodePool have lost this taint",
     );
     let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
     obstacle.found(case, summary, evidence, symptom).unknown(

@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
     let (why, confidence) = match older {
         Some(node) => (
             format!(
-                "Node {} is older than the machine: its kubelet uses a leftover Node, and sets taints only on a new one",
+                "Node {} is older than the instance: its kubelet uses a leftover Node, and sets taints only on a new one",
                 node.name()
             ),
             Confidence::Certain,
@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         format!("NodeClaim/{claim}"),
         r#"status.conditions[?(@.type=="Registered")]"#,
         case.wait.evidence.observed.clone(),
-        "Karpenter checks once: if you add the taint now, this machine stays unregistered",
+        "Karpenter checks once: if you add the taint now, this node stays unregistered",
     );
     let finding = Finding::new(confidence, summary, evidence).with_all(question.evidence(case));
     let finding = match question.node {
@@ -70,7 +70,7 @@ fn check(case: &Case) -> Opinion {
             Some(format!("kubectl delete node {}", node.name())),
         ),
         None => finding
-            .fix("Find the webhook or policy that changes Nodes on creation, or upgrade Karpenter: later versions register such Nodes and warn. Then replace the machine, which evicts its pods.")
+            .fix("Find the webhook or policy that changes Nodes on creation, or upgrade Karpenter: later versions register such Nodes and warn. Then replace the node, which evicts its pods.")
             .step(
                 Risk::Inspect,
                 "See what may change Nodes",
@@ -84,7 +84,7 @@ fn check(case: &Case) -> Opinion {
     finding
         .step(
             Risk::Destructive,
-            "Then replace the machine, because Karpenter does not check it again",
+            "Then replace the node, because Karpenter does not check it again",
             Some(format!("kubectl delete nodeclaim {claim}")),
         )
         .step(Risk::Mutating, "Upgrade Karpenter to 1.0.9, 1.1.4, 1.2.2, 1.3.0 or later", None)

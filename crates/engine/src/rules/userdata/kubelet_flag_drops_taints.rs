@@ -72,6 +72,6 @@ fn check(case: &Case) -> Opinion {
         "Declare the taint in the NodePool",
         question.claim.node_pool().map(|p| format!("kubectl edit nodepool {p}")),
     )
-    .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", question.claim.name())))
+    .step(Risk::Destructive, "Replace the node", Some(format!("kubectl delete nodeclaim {}", question.claim.name())))
     .into()
 }
