@@ -2,8 +2,11 @@
 //! the next step.
 
 use super::clock;
+use super::judged::counted_as;
 use chrono::{DateTime, Utc};
-use engine::api::{Confidence, Fix, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Outcome, Suspect, Unknown};
+use engine::api::{
+    Confidence, Fix, Named, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Outcome, Stage, Suspect, Unknown,
+};
 use engine::case::duration;
 use engine::rules::unknown;
 
@@ -13,24 +16,57 @@ pub type Diagnosed<'d> = (&'d NodeDiagnosis, &'d NodeDiagnosisStatus);
 /// Maximum number of listed suspects. JSON has all of them.
 pub const SUSPECTS: usize = 3;
 
-/// Groups machines by cause, stage, outcome, NodePool and node class, in the order of their first machines.
+/// Groups machines by cause, stage, outcome, NodePool and node class, in the order of their first machines. Machines of
+/// other pools, or of none, belong to a group if the same place is to blame and the fix is the same.
 pub fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<Diagnosed<'_>>> {
     let mut groups: Vec<Vec<Diagnosed>> = Vec::new();
     for diagnosis in diagnoses {
         let Some(status) = &diagnosis.status else { continue };
-        let same = groups.iter_mut().find(|g| {
-            g.first().is_some_and(|(first, s)| {
-                let spec = (&first.spec.node_pool, &first.spec.node_class, &first.spec.subject.kind);
-                spec == (&diagnosis.spec.node_pool, &diagnosis.spec.node_class, &diagnosis.spec.subject.kind)
-                    && (&s.cause, s.stage, s.outcome) == (&status.cause, status.stage, status.outcome)
-            })
-        });
+        let same =
+            groups.iter_mut().find(|group| group.first().is_some_and(|first| is_same(*first, (diagnosis, status))));
         match same {
             Some(group) => group.push((diagnosis, status)),
             None => groups.push(vec![(diagnosis, status)]),
         }
     }
     groups
+}
+
+fn is_same((one, status): Diagnosed, (other, its): Diagnosed) -> bool {
+    let ends_alike = (&status.cause, status.stage, status.outcome) == (&its.cause, its.stage, its.outcome);
+    ends_alike && (is_launched_alike(&one.spec, &other.spec) || is_told_alike(one, status, other, its))
+}
+
+fn is_launched_alike(one: &NodeDiagnosisSpec, other: &NodeDiagnosisSpec) -> bool {
+    let launched = (&one.node_pool, &one.node_class, &one.subject.kind);
+    launched == (&other.node_pool, &other.node_class, &other.subject.kind)
+}
+
+fn is_told_alike(
+    one: &NodeDiagnosis,
+    status: &NodeDiagnosisStatus,
+    other: &NodeDiagnosis,
+    its: &NodeDiagnosisStatus,
+) -> bool {
+    let is_machine = |diagnosis: &NodeDiagnosis| matches!(diagnosis.spec.subject.kind.as_str(), "NodeClaim" | "Node");
+    let advice = |status: &NodeDiagnosisStatus| status.fix.as_ref().map(|fix| fix.summary.clone());
+    let is_blamed_alike = status.blame.is_some() && status.blame == its.blame;
+    is_machine(one) && is_machine(other) && is_blamed_alike && advice(status) == advice(its)
+}
+
+/// `12 NodeClaims`, or `3 machines` of several kinds.
+pub fn counted(group: &[Diagnosed]) -> String {
+    let Some((first, _)) = group.first() else { return String::new() };
+    let kind = &first.spec.subject.kind;
+    let is_one_kind = group.iter().all(|(diagnosis, _)| diagnosis.spec.subject.kind == *kind);
+    counted_as(group.len(), if is_one_kind { kind } else { "machine" })
+}
+
+/// What all of the group have here, such as one NodePool.
+pub fn shared<'d>(group: &[Diagnosed<'d>], part: fn(&NodeDiagnosisSpec) -> &Option<Named>) -> Option<&'d Named> {
+    let (first, _) = group.first()?;
+    let is_shared = group.iter().all(|(diagnosis, _)| part(&diagnosis.spec) == part(&first.spec));
+    part(&first.spec).as_ref().filter(|_| is_shared)
 }
 
 /// `NodeClaim general-7xk2p`, or `NodeClaim general-7xk2p and 11 more of NodePool general`.
@@ -41,17 +77,25 @@ pub fn who(group: &[Diagnosed]) -> String {
     if group.len() == 1 {
         return named;
     }
-    format!("{named} and {} more{}", group.len() - 1, of_pool(&first.spec))
+    format!("{named} and {} more{}", group.len() - 1, of_pool(group))
 }
 
-/// ` of NodePool general`, if it belongs to one.
-pub fn of_pool(spec: &NodeDiagnosisSpec) -> String {
-    let kind = match spec.subject.kind.as_str() {
-        "NodePool" | "Provisioner" => return String::new(),
-        "Machine" => "Provisioner",
-        _ => "NodePool",
+/// `stuck at Join for 7m 48s`. At the stage Ready it says more: "stuck at Ready" sounds as if the node were Ready.
+pub fn stuck(stage: Stage, waited: &str) -> String {
+    match stage {
+        Stage::Ready => format!("unusable for {waited} (stage Ready)"),
+        _ => format!("stuck at {stage:?} for {waited}"),
+    }
+}
+
+/// ` of NodePool general`, if all of the group belong to one.
+pub fn of_pool(group: &[Diagnosed]) -> String {
+    let kind = match group.first().map(|(first, _)| first.spec.subject.kind.as_str()) {
+        None | Some("NodePool" | "Provisioner") => return String::new(),
+        Some("Machine") => "Provisioner",
+        Some(_) => "NodePool",
     };
-    spec.node_pool.as_ref().map_or_else(String::new, |pool| format!(" of {kind} {}", pool.name))
+    shared(group, |spec| &spec.node_pool).map_or_else(String::new, |pool| format!(" of {kind} {}", pool.name))
 }
 
 /// How it ended, or when Karpenter deletes the first of them.

@@ -63,11 +63,11 @@ impl Page {
         let until = status.ended_at.unwrap_or(self.style.now);
         let waited = duration(until - status.first_observed_at);
         let head = format!(
-            "{} ({:?}): {}, stuck at {:?} for {waited}",
+            "{} ({:?}): {}, {}",
             status.cause,
             status.confidence,
             grouping::who(group),
-            status.stage
+            grouping::stuck(status.stage, &waited)
         );
         let from = self.out.len();
         self.line(0, &head);

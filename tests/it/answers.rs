@@ -234,6 +234,15 @@ fn a_pool_and_a_class_list_their_machines_by_cause_and_themselves_where_they_are
     assert_eq!(dump.diagnose(&["nodepool/default"]).code, Some(2), "no NodePool is called so");
 }
 
+/// One NodeClaim and two Nodes without one: the same Deployment is to blame for all three.
+#[test]
+fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
+    const CASE: &str = "tests/cases/671-typha-does-not-tolerate-what-calico-node-set/cluster.yaml";
+    let answer = run(&["diagnose", "-f", CASE], "");
+    answer.says(&["NodeClaim default-ctx5r and 2 more, unusable for 26m 45s (stage Ready)", "3 are stuck"]);
+    assert_eq!(answer.out.matches("NetworkUnavailable (Certain)").count(), 1, "{}", answer.out);
+}
+
 #[test]
 fn a_machine_is_found_by_its_name_its_instance_and_its_provider_id() {
     let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");

@@ -59,10 +59,9 @@ impl<'d> Chapter<'d> {
 
     /// `12 NodeClaims of NodePool general, node class default, cluster prod-eu`.
     pub fn whose(&self) -> String {
-        let spec = &self.first.0.spec;
-        let counted = counted_as(self.group.len(), &spec.subject.kind);
-        let of = grouping::of_pool(spec);
-        let class = spec.node_class.as_ref().map_or_else(String::new, |class| format!(", node class {}", class.name));
+        let (counted, of) = (grouping::counted(self.group), grouping::of_pool(self.group));
+        let class = grouping::shared(self.group, |spec| &spec.node_class);
+        let class = class.map_or_else(String::new, |class| format!(", node class {}", class.name));
         let cluster = self.cluster.map_or_else(String::new, |name| format!(", cluster {name}"));
         format!("{counted}{of}{class}{cluster}")
     }
@@ -75,7 +74,7 @@ impl<'d> Chapter<'d> {
             article.card id=(self.id()) data-incident=(self.key()) aria-labelledby={ (self.id()) "-cause" } {
                 header {
                     p.kicker {
-                        span.stage { "Stuck at " (format!("{:?}", status.stage)) " for " (waited) }
+                        span.stage { (grouping::stuck(status.stage, &waited)) }
                         " · " (self.whose())
                     }
                     h2 id={ (self.id()) "-cause" } { (status.cause) }

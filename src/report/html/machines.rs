@@ -2,8 +2,7 @@
 
 use super::lane::{self, Axis};
 use super::time;
-use crate::report::grouping::Diagnosed;
-use crate::report::judged::counted_as;
+use crate::report::grouping::{self, Diagnosed};
 use chrono::{DateTime, Utc};
 use engine::case::duration;
 use engine::cluster_state::ClusterState;
@@ -30,12 +29,12 @@ impl<'d> Machines<'d> {
 
     pub fn section(&self) -> Markup {
         let Axis { from, to, .. } = self.axis;
-        let counted = self.lanes.first().map(|((first, _), _)| counted_as(self.lanes.len(), &first.spec.subject.kind));
+        let group: Vec<Diagnosed> = self.lanes.iter().map(|(verdict, _)| *verdict).collect();
         html! {
             section {
                 h3 { "Machines" }
                 details open[self.lanes.len() <= AT_A_GLANCE] {
-                    summary { (counted.unwrap_or_default()) ", from " (time(from)) " to " (time(to)) }
+                    summary { (grouping::counted(&group)) ", from " (time(from)) " to " (time(to)) }
                     (lane::legend())
                     div.wide tabindex="0" role="group" aria-label="Machines of this incident" {
                         table.machines {
