@@ -3,7 +3,7 @@
 use crate::report::grouping::{self, Next, SUSPECTS};
 use crate::report::visible::{in_a_line, visible};
 use crate::report::{Style, judged, snippet};
-use engine::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Suspect};
+use engine::api::{Blame, Fix, NodeDiagnosis, NodeDiagnosisStatus, Suspect};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
 use std::fmt::Write;
@@ -115,6 +115,7 @@ impl Page {
             }
             Some(Next::Fix(fix)) => {
                 self.line(2, &format!("fix: {}", fix.summary));
+                self.risk(2, fix);
                 if let Some(command) = fix.steps.iter().find_map(|step| step.command.as_deref()) {
                     self.command(4, command);
                 }
@@ -122,6 +123,13 @@ impl Page {
             None => {}
         }
         self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
+    }
+
+    /// What the fix does to running pods. An older operator has not said it.
+    fn risk(&mut self, indent: usize, fix: &Fix) {
+        if let Some(disruption) = &fix.disruption {
+            self.line(indent, &format!("risk: {disruption}"));
+        }
     }
 
     /// The chain in one line. Without details only where it fits: the summary says its end.
@@ -190,8 +198,9 @@ impl Page {
         if let Some(fix) = &status.fix {
             self.heading("fix");
             self.line(4, &fix.summary);
+            self.risk(4, fix);
             for (at, step) in fix.steps.iter().enumerate() {
-                self.line(4, &format!("{}. {} [{:?}]", at + 1, step.text, step.risk));
+                self.line(4, &format!("{}. {} [{}]", at + 1, step.text, step.risk.in_words()));
                 if let Some(command) = &step.command {
                     self.command(7, command);
                 }

@@ -240,6 +240,7 @@ fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
     const CASE: &str = "tests/cases/671-typha-does-not-tolerate-what-calico-node-set/cluster.yaml";
     let answer = run(&["diagnose", "-f", CASE], "");
     answer.says(&["NodeClaim default-ctx5r and 2 more, unusable for 26m 45s (stage Ready)", "3 are stuck"]);
+    answer.says(&["risk: The commands only read. A change of Deployment calico-typha restarts its pods."]);
     assert_eq!(answer.out.matches("NetworkUnavailable (Certain)").count(), 1, "{}", answer.out);
 }
 

@@ -525,6 +525,10 @@ pub struct Fix {
     /// One sentence.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: Text,
+    /// What the fix does to running pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = schema_limits::SENTENCE))]
+    pub disruption: Option<Text>,
     /// Steps in order, each with its risk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::STEPS))]
@@ -558,6 +562,18 @@ pub enum Risk {
     Mutating,
     /// Deletes or replaces machines.
     Destructive,
+}
+
+impl Risk {
+    /// What a step of this risk does, in words.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Inspect => "only reads",
+            Self::LowRisk => "touches no running workload",
+            Self::Mutating => "changes what workloads depend on",
+            Self::Destructive => "deletes or replaces machines",
+        }
+    }
 }
 
 /// An earlier verdict in short.

@@ -4,6 +4,7 @@
 
 mod agent_reports;
 mod aws_denials;
+pub(crate) mod disruption;
 pub mod log_source;
 mod managed_by;
 mod named;
@@ -12,8 +13,8 @@ pub mod timeline;
 
 use crate::api::judged::JudgedBy;
 use crate::api::{
-    Alternative, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage,
-    Text, Unknown, Witness,
+    Alternative, Condition, Confidence, Evidence, Fix, FixStep, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut,
+    Stage, Text, Unknown, Witness,
 };
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
@@ -209,7 +210,10 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         condition("Judged", true, cause, Text::default()),
         condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }, summary.clone()),
     ];
-    let steps = finding.steps.into_iter().chain(managed_by::step(case, finding.blame.as_deref())).collect();
+    let owners = managed_by::step(case, finding.blame.as_deref());
+    let steps: Vec<FixStep> = finding.steps.into_iter().chain(owners).collect();
+    let disruption = disruption::of(&steps, finding.blame.as_deref());
+    let documentation = rules::documentation(cause);
     let status = NodeDiagnosisStatus {
         stage: case.stage(),
         cause: cause.into(),
@@ -222,7 +226,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         unknowns,
         alternatives,
         suspects,
-        fix: Some(Fix { summary: finding.fix, steps, documentation: rules::documentation(cause) }),
+        fix: Some(Fix { summary: finding.fix, disruption: Some(disruption.into()), steps, documentation }),
         first_observed_at: case.wait.since,
         // Who does not run deletes nothing.
         terminates_at: case

@@ -25,7 +25,7 @@ export interface Status {
   ruledOut?: { cause: string; because: string; witness?: string }[];
   unknowns?: { question: string; command: string }[];
   suspects?: { cause: string; summary: string; command: string; lookFor: string }[];
-  fix?: { summary: string; steps?: Step[]; documentation: string };
+  fix?: { summary: string; disruption?: string; steps?: Step[]; documentation: string };
   firstObservedAt: string;
   terminatesAt?: string;
   endedAt?: string;

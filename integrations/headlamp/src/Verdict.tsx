@@ -123,6 +123,7 @@ export function Verdict({ status }: { status: Status }) {
           value: fix && (
             <>
               {fix.summary}
+              {fix.disruption !== undefined && <p>{`Risk: ${fix.disruption}`}</p>}
               <Steps steps={fix.steps ?? []} />
             </>
           ),

@@ -128,6 +128,7 @@ fn mend(fix: &Fix) -> Markup {
         section {
             h3 { "Fix" }
             p { (fix.summary) }
+            @if let Some(disruption) = &fix.disruption { p { strong { "Risk: " } (disruption) } }
             ol.steps {
                 @for step in &fix.steps {
                     li {
@@ -144,13 +145,13 @@ fn mend(fix: &Fix) -> Markup {
 }
 
 fn risk(risk: Risk) -> Markup {
-    let (class, means) = match risk {
-        Risk::Inspect => ("inspect", "only reads"),
-        Risk::LowRisk => ("low", "low risk"),
-        Risk::Mutating => ("mutating", "changes what workloads depend on"),
-        Risk::Destructive => ("destructive", "deletes or replaces machines"),
+    let class = match risk {
+        Risk::Inspect => "inspect",
+        Risk::LowRisk => "low",
+        Risk::Mutating => "mutating",
+        Risk::Destructive => "destructive",
     };
-    html! { span class={ "risk " (class) } { (means) } }
+    html! { span class={ "risk " (class) } { (risk.in_words()) } }
 }
 
 fn suspects(suspects: &[Suspect], open: bool) -> Markup {

@@ -73,6 +73,9 @@ impl NodeDiagnosisStatus {
         }
         if let Some(fix) = &mut self.fix {
             cut_text(&mut fix.summary, SENTENCE);
+            if let Some(disruption) = &mut fix.disruption {
+                cut_text(disruption, SENTENCE);
+            }
             fix.steps.truncate(STEPS);
             for step in &mut fix.steps {
                 cut_text(&mut step.text, SENTENCE);

@@ -218,7 +218,10 @@ pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::T
     Some(
         Obstacle::new(Proof::Settled, why, blame, Link::new(format!("Pod/{name}"), said))
             .after(Link::new(format!("Deployment/{deployment}"), format!("it removes the taint {}", taint.key)))
-            .fix(format!("Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint. This disrupts no workload.", taint.key))
+            .fix(format!(
+                "Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint.",
+                taint.key
+            ))
             .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
     )
 }

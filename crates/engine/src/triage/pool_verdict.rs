@@ -8,6 +8,7 @@ use crate::api::schema_limits::{CAUSES, STEPS};
 use crate::api::{Evidence, Named, NodeDiagnosis, NodeDiagnosisSpec, ObjectRef};
 use crate::cluster_state::{ClusterState, diagnosis_name};
 use crate::facts::recent_edits;
+use crate::diagnose::disruption;
 use crate::objects::NodeClaim;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
@@ -139,6 +140,7 @@ impl PoolFacts<'_> {
         if let Some(fix) = status.fix.as_mut().filter(|_| !advice.is_empty()) {
             fix.steps.truncate(STEPS.saturating_sub(advice.len()));
             fix.steps.extend(advice);
+            fix.disruption = Some(disruption::of(&fix.steps, status.blame.as_deref()).into());
         }
         status.machines = Some(Box::new(machines));
         status.earlier = standing.map(|s| s.earlier.clone()).unwrap_or_default();

@@ -165,7 +165,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
                 .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
                 .behind(Link::new(format!("Pod/{name}"), fails))
                 .fix(format!(
-                    "Add a toleration for {} to Deployment {deployment}, because a network plugin needs it. This disrupts no workload.",
+                    "Add a toleration for {} to Deployment {deployment}, because a network plugin needs it.",
                     taint.key
                 ))
                 .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
