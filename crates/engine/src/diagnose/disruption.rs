@@ -76,12 +76,13 @@ fn of_step(step: &FixStep, blame: Option<&Blame>) -> String {
     })
 }
 
-/// The words of a command that are no flags. `-n` has its value in the next word.
+/// The words of a command that are no flags, and no values of flags.
 fn words(command: &str) -> Vec<&str> {
+    const WITH_VALUE: [&str; 6] = ["-n", "-l", "-p", "-f", "--type", "--field-selector"];
     let mut words = Vec::new();
     let mut all = command.split_whitespace();
     while let Some(word) = all.next() {
-        if word == "-n" {
+        if WITH_VALUE.contains(&word) {
             all.next();
         } else if !word.starts_with('-') {
             words.push(word);
@@ -114,7 +115,7 @@ fn of_command(command: &str, blame: Option<&Blame>) -> Option<String> {
         }
         "edit" | "patch" | "scale" => {
             let (kind, name) = object(objects)?;
-            let (kind, _) = known(kind)?;
+            let &(kind, _) = known(kind)?;
             let is_blamed = |blame: &&Blame| blame.kind == kind && blame.name == name;
             of_change(kind, name, blame.filter(is_blamed).and_then(|blame| blame.field.as_deref()))
         }
@@ -204,6 +205,10 @@ mod tests {
             ("kubectl delete nodeclaim c1", "Replaces the node of NodeClaim c1, so its pods move."),
             ("kubectl delete pod -n a b --force --grace-period=0", "Ends pod b. Its controller creates a new one."),
             ("kubectl edit configmap -n kube-system aws-auth", "A change of ConfigMap aws-auth restarts no pods."),
+            (
+                "kubectl delete pod -n a -l app=b --field-selector spec.nodeName=n1",
+                "Ends the pods that the command selects. Their controller creates new ones.",
+            ),
             ("aws eks create-access-entry --cluster-name c", "The calls to AWS restart no pods."),
             ("kubectl frobnicate x", "The step \"Do it\" changes something that running pods may depend on."),
         ] {
