@@ -3,14 +3,16 @@
 //! Nothing is asked while no verdict is open. What cannot be read is a note: the verdict stands without it.
 
 use crate::kube_client::failure;
+use crate::kube_client::raw::Raw;
 use chrono::{DateTime, Utc};
 use engine::diagnose::log_source::{AgentContainer, AgentLog, LogSource, POD_LOG};
-use engine::objects::MachineLog;
+use engine::objects::input::{Input, Object};
+use engine::objects::{ContainerState, MachineLog};
 use engine::triage::change::ReadFailure;
 use futures::{AsyncReadExt, StreamExt, stream};
-use k8s_openapi::api::core::v1::{ContainerState, Pod};
-use kube::api::{Api, ListParams, LogParams};
-use kube::{Client, ResourceExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, ApiResource, ListParams, LogParams};
 use logs::journey::Journey;
 use logs::table::KARPENTER;
 use logs::{ContainerLog, FileLimits, LogReader};
@@ -129,7 +131,7 @@ impl Part {
 
     /// The bytes received in time, and the reason if they are not all.
     async fn read(self, client: &Client, limits: PodLogLimits, until: Instant) -> (Part, Vec<u8>, Option<ReadFailure>) {
-        let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
+        let pods: Api<Raw> = Api::namespaced_with(client.clone(), &self.namespace, &pods());
         let params = LogParams {
             container: Some(self.container.name.clone()),
             previous: self.previous,
@@ -160,26 +162,34 @@ async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<V
     /// Source: karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml.
     const CONTAINER: &str = "controller";
     const REPLICAS: u32 = 2;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let resource = pods();
+    let pods: Api<Raw> = Api::namespaced_with(client.clone(), namespace, &resource);
     let params = ListParams::default().labels("app.kubernetes.io/name=karpenter").limit(REPLICAS);
     let listed = timeout_at(until, pods.list(&params)).await;
     let listed = listed.map_err(|_| ReadFailure::Unanswered("no answer in time".to_owned()))?;
-    let agent = |pod: Pod| {
-        let status = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-        let own = status.into_iter().find(|container| container.name == CONTAINER);
+    let mut agents = Vec::new();
+    for pod in listed.map_err(|error| failure::of(&error))?.items {
+        let (object, _) = pod.read(Input::Pods, &resource).map_err(ReadFailure::Unanswered)?;
+        let Object::Pod(read) = object else { continue };
+        let own = read.status.container_statuses.iter().find(|container| container.name == CONTAINER);
         let ended = |state: Option<&ContainerState>| state.is_some_and(|state| state.terminated.is_some());
-        let waits = own.and_then(|own| own.state.as_ref()).is_some_and(|state| state.waiting.is_some());
-        let runs = !waits && !ended(own.and_then(|own| own.state.as_ref()));
+        let waits = own.is_some_and(|own| own.state.waiting.is_some());
+        let runs = !waits && !ended(own.map(|own| &own.state));
         // A ready container does not explain its earlier exit.
-        let has_previous = !waits && own.is_some_and(|own| !own.ready && ended(own.last_state.as_ref()));
-        AgentLog {
+        let has_previous = !waits && own.is_some_and(|own| !own.ready && ended(Some(&own.last_state)));
+        agents.push(AgentLog {
             namespace: namespace.to_owned(),
-            pod: pod.name_any(),
+            pod: pod.name().to_owned(),
             program: Some(KARPENTER),
             containers: vec![AgentContainer { name: CONTAINER.to_owned(), runs, has_previous }],
-        }
-    };
-    Ok(listed.map_err(|error| failure::of(&error))?.items.into_iter().map(agent).collect())
+        });
+    }
+    Ok(agents)
+}
+
+/// Pods, whose objects stay text: the whole type would be 100 more types in the program.
+fn pods() -> ApiResource {
+    ApiResource::erase::<Pod>(&())
 }
 
 /// The meaning of a failed request for a log.

@@ -6,7 +6,7 @@ use engine::objects::input::{Input, Object, Reading};
 use engine::objects::json_fields::fields;
 use engine::objects::odd::{self, OddField};
 use kube::Resource;
-use kube::api::{ApiResource, DynamicObject, ObjectMeta};
+use kube::api::{ApiResource, DynamicObject, Log, ObjectMeta};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -120,6 +120,9 @@ impl Resource for Raw {
         &mut self.metadata
     }
 }
+
+/// Of these only Pods have logs, and only their resource is asked for one.
+impl Log for Raw {}
 
 #[cfg(test)]
 mod tests {

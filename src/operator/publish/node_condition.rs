@@ -5,12 +5,13 @@ use super::brake::Brake;
 use super::retry_after::RetryAfter;
 use super::{TIMEOUT, fence};
 use crate::kube_client::failure;
+use crate::kube_client::raw::Raw;
 use crate::operator::lease::{Leads, right_in};
 use engine::api::FIELD_MANAGER;
 use engine::triage::NodeVerdict;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, ApiResource, Patch, PatchParams};
 use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -75,7 +76,7 @@ async fn carry_out(client: Client, leads: Leads, mut ordered: mpsc::Receiver<Ord
 
 /// With the UID: never on another Node of that name.
 async fn write(client: &Client, verdict: &NodeVerdict) -> kube::Result<()> {
-    let api: Api<Node> = Api::all(client.clone());
+    let api: Api<Raw> = Api::all_with(client.clone(), &ApiResource::erase::<Node>(&()));
     let name = verdict.node.name.as_str();
     let conditions: Vec<_> = verdict.condition.iter().collect();
     let node = json!({

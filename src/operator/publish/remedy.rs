@@ -11,7 +11,7 @@ use engine::objects::input::Object;
 use engine::remediation::{PatchAnswer, Remark, Removal, RemovalOutcome, Witness};
 use engine::triage::change::ReadFailure;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, ListParams, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, ResourceExt};
 use std::sync::Arc;
@@ -145,7 +145,7 @@ pub async fn remove(client: &Client, removal: &Removal) -> PatchAnswer {
     if let Err(why) = is_current(client, removal).await {
         return PatchAnswer::NotCurrent(failure::said(&why));
     }
-    let api: Api<Node> = Api::all(client.clone());
+    let api: Api<Raw> = Api::all_with(client.clone(), &ApiResource::erase::<Node>(&()));
     let params = PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         dry_run: removal.dry_run,
