@@ -11,6 +11,7 @@ COPY .cargo .cargo
 COPY benchmark/Cargo.toml benchmark/
 RUN mkdir benchmark/src && touch benchmark/src/lib.rs
 COPY crates crates
+COPY crds crds
 COPY src src
 COPY docs/causes docs/causes
 COPY docs/lint-findings.md docs/

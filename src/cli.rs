@@ -117,10 +117,7 @@ pub fn main() -> ExitCode {
         Command::Userdata(args) => userdata::run(&args),
         Command::Collect(args) => collect::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Crd => match crd::crd_yaml() {
-            Ok(yaml) => answer(&yaml),
-            Err(error) => fail(&error, BAD_INPUT),
-        },
+        Command::Crd => answer(crd::CRD),
         Command::Explain(args) => explain::run(&args),
         Command::Mcp(args) => mcp::run(args),
         Command::Completion(args) => completion::run(&args),

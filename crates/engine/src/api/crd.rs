@@ -1,4 +1,7 @@
 //! `nodewhy crd`: the CustomResourceDefinition, made from the Rust types.
+//!
+//! The program carries it as text: the code that makes it, with the schema of all schemas, serves only the test that
+//! keeps the text up to date.
 
 use crate::api::NodeDiagnosis;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, ValidationRule};
@@ -7,6 +10,9 @@ use kube_core::CustomResourceExt;
 /// CEL rule for the name of a NodeDiagnosis. It matches `cluster_state::diagnosis_name`.
 const NAMED: &str = "self.metadata.name == (self.spec.subject.kind in ['NodeClaim', 'Node'] ? '' : \
                      self.spec.subject.kind.lowerAscii() + '-') + self.spec.subject.name";
+
+/// The CustomResourceDefinition as YAML, as [`crd_yaml`] makes it.
+pub const CRD: &str = include_str!("../../crd.yaml");
 
 /// The CustomResourceDefinition.
 fn crd() -> CustomResourceDefinition {
@@ -24,7 +30,7 @@ fn crd() -> CustomResourceDefinition {
     crd
 }
 
-/// The CustomResourceDefinition as YAML.
+/// Makes the CustomResourceDefinition as YAML from the types.
 pub fn crd_yaml() -> Result<String, serde_saphyr::SerializeError> {
     let body = serde_saphyr::to_string(&crd())?;
     Ok(format!("# Made by `nodewhy crd`. Do not edit.\n{body}"))
