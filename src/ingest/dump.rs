@@ -11,6 +11,7 @@ mod repeated;
 mod tests;
 mod text;
 mod yaml;
+mod yaml_as_json;
 
 use super::regular;
 use chrono::{DateTime, Utc};
@@ -327,7 +328,7 @@ impl Reader<'_> {
         let Some(list) = value.get_mut("items").and_then(serde_json::Value::as_array_mut) else { return };
         for (number, item) in std::mem::take(list).into_iter().enumerate() {
             items.push(number);
-            match read_value(item, &type_of_items) {
+            match read_json(&item.to_string(), &type_of_items) {
                 Piece::List(list) => self.nested_list(list, source, items),
                 piece => self.take(piece, ObjectText { items, ..source }),
             }
@@ -336,19 +337,22 @@ impl Reader<'_> {
     }
 }
 
-fn read_value(value: serde_json::Value, type_of_items: &TypeMeta) -> Piece {
-    if !value.is_object() {
+/// Reads a document that was YAML, or an item of a list within a list.
+fn read_json(text: &str, type_of_items: &TypeMeta) -> Piece {
+    if !text.starts_with('{') {
         return Piece::NoObject;
     }
-    let own = TypeMeta::deserialize(&value).unwrap_or_default();
-    if own.kind.ends_with("List") && value.get("items").is_some_and(serde_json::Value::is_array) {
-        return Piece::List(value);
+    let own = TypeMeta::of_json(text);
+    if own.kind.ends_with("List")
+        && let Ok(list) = serde_json::from_str::<serde_json::Value>(text)
+        && list.get("items").is_some_and(serde_json::Value::is_array)
+    {
+        return Piece::List(list);
     }
-    let type_ = if own.kind.is_empty() { type_of_items } else { &own };
-    read(type_, |reading| odd::read(reading, &value))
+    read(if own.kind.is_empty() { type_of_items } else { &own }, text)
 }
 
-fn read(type_: &TypeMeta, read: impl FnOnce(Reading) -> Result<(Object, Vec<OddField>), Vec<OddField>>) -> Piece {
+fn read(type_: &TypeMeta, json: &str) -> Piece {
     if type_.kind.is_empty() {
         return Piece::Untyped;
     }
@@ -365,7 +369,14 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Reading) -> Result<(Object, Vec<OddF
         Reading::As(input) => (input, input.command()),
         Reading::Former(former) => (former.input(), former.command()),
     };
-    match read(reading) {
+    let read = match reading.read(json) {
+        Ok(object) => Ok((object, Vec::new())),
+        Err(_) => match serde_json::from_str(json) {
+            Ok(value) => odd::read(reading, &value),
+            Err(_) => Err(Vec::new()),
+        },
+    };
+    match read {
         Ok((object, odd)) if object.meta().name.is_empty() && input != Input::AccessReviews => {
             let of_name = odd.into_iter().filter(|field| field.touches("metadata.name")).collect::<Vec<_>>();
             if of_name.is_empty() {

@@ -58,7 +58,7 @@ impl Raw {
     /// The facts of it, and the fields of another type than the kind has there. Lists leave out the type of their
     /// items, so that of the list is taken.
     pub fn read(&self, input: Input, resource: &ApiResource) -> Result<(Object, Vec<OddField>), String> {
-        let read = Object::read(input, &mut serde_json::Deserializer::from_str(self.text()));
+        let read = Object::from_json(input, self.text());
         let (mut object, odd) = if let Ok(object) = read {
             (object, Vec::new())
         } else {

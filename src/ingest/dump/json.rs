@@ -6,7 +6,6 @@ use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
 use super::{Piece, Reader, read, without_place};
 use engine::objects::input::TypeMeta;
-use engine::objects::odd::{self, OddField};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -57,10 +56,7 @@ impl Notation for Json {
                 .map_or_else(|error| Piece::Bad(lines_before(&error), no_json(&error)), Piece::List);
         }
         let type_ = if own.kind.is_empty() { type_of_items } else { &own };
-        read(type_, |reading| match reading.read(&mut serde_json::Deserializer::from_str(item)) {
-            Ok(object) => Ok((object, Vec::new())),
-            Err(_) => odd::read(reading, &serde_json::from_str(item).map_err(|_| Vec::<OddField>::new())?),
-        })
+        read(type_, item)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
-use super::{Piece, Reader, read_value, repeated, without_place};
+use super::yaml_as_json::YamlAsJson;
+use super::{Piece, Reader, read_json, repeated, without_place};
 use engine::objects::input::TypeMeta;
 use engine::objects::odd::OddField;
 use readers::userdata::yaml_mistake;
@@ -128,7 +129,8 @@ fn options(text: &str, policy: DuplicateKeyPolicy) -> serde_saphyr::Options {
             max_nodes: usize::MAX,
             max_events: usize::MAX,
             max_total_scalar_bytes: text.len().saturating_mul(2).saturating_add(LITTLE),
-            max_depth: 200,
+            // serde_json reads no deeper.
+            max_depth: 127,
             max_aliases: 10_000,
             max_anchors: 10_000,
         },
@@ -140,8 +142,8 @@ fn options(text: &str, policy: DuplicateKeyPolicy) -> serde_saphyr::Options {
 }
 
 fn read(text: &str, type_of_items: &TypeMeta) -> Piece {
-    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options(text, DuplicateKeyPolicy::Error)) {
-        Ok(value) => read_value(value, type_of_items),
+    match serde_saphyr::from_str_with_options::<YamlAsJson>(text, options(text, DuplicateKeyPolicy::Error)) {
+        Ok(YamlAsJson(json)) => read_json(&json, type_of_items),
         Err(serde_saphyr::Error::DuplicateMappingKey { .. }) => read_repeated(text, type_of_items),
         Err(error) => no_yaml(text, &error),
     }
@@ -154,7 +156,7 @@ fn read_repeated(text: &str, type_of_items: &TypeMeta) -> Piece {
         Ok(value) => value,
         Err(error) => return no_yaml(text, &error),
     };
-    match read_value(value, type_of_items) {
+    match read_json(&value.to_string(), type_of_items) {
         Piece::Object(object, mut odd) => {
             odd.extend(repeated::keys(text).into_iter().map(|(path, line)| OddField::twice(path, line)));
             Piece::Object(object, odd)

@@ -11,7 +11,7 @@ use super::{
 use crate::objects::intern::Interned;
 use crate::objects::node_claim::NodeClaimStatus;
 use crate::objects::node_pool::quantities;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -44,16 +44,16 @@ impl Former {
     }
 }
 
-pub(super) fn provisioner<'de, D: Deserializer<'de>>(from: D) -> Result<NodePool, D::Error> {
-    Ok(Provisioner::deserialize(from)?.into())
+pub(super) fn provisioner(json: &str) -> serde_json::Result<NodePool> {
+    Ok(serde_json::from_str::<Provisioner>(json)?.into())
 }
 
-pub(super) fn machine<'de, D: Deserializer<'de>>(from: D) -> Result<NodeClaim, D::Error> {
-    Ok(Machine::deserialize(from)?.into())
+pub(super) fn machine(json: &str) -> serde_json::Result<NodeClaim> {
+    Ok(serde_json::from_str::<Machine>(json)?.into())
 }
 
-pub(super) fn node_template<'de, D: Deserializer<'de>>(from: D) -> Result<NodeClass, D::Error> {
-    Ok(NodeTemplate::deserialize(from)?.into())
+pub(super) fn node_template(json: &str) -> serde_json::Result<NodeClass> {
+    Ok(serde_json::from_str::<NodeTemplate>(json)?.into())
 }
 
 /// core pkg/apis/v1alpha5/provisioner.go (v0.31.0).

@@ -61,7 +61,8 @@ macro_rules! kinds {
         }
 
         impl Object {
-            /// Reads an object of the given input. The error is the format's own, which names the field.
+            /// Reads an object of the given input. The error is the format's own, which names the field. The views are
+            /// compiled again for each format, so the program calls [`Object::from_json`] alone.
             pub fn read<'de, D: Deserializer<'de>>(input: Input, from: D) -> Result<Self, D::Error> {
                 Ok(match input {
                     $(Input::$input => Self::$object(Deserialize::deserialize(from)?),)*
@@ -345,11 +346,11 @@ pub enum Reading {
 
 impl Reading {
     /// Reads an object that is taken so; one that is not taken at all is an error.
-    pub fn read<'de, D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
+    pub fn read(self, json: &str) -> serde_json::Result<Object> {
         match self {
-            Self::As(input) => Object::read(input, from),
-            Self::Former(former) => former.read(from),
-            Self::Ignored | Self::Outdated { .. } => Err(D::Error::custom("nothing reads it")),
+            Self::As(input) => Object::from_json(input, json),
+            Self::Former(former) => former.read(json),
+            Self::Ignored | Self::Outdated { .. } => Err(serde_json::Error::custom("nothing reads it")),
         }
     }
 }
@@ -364,11 +365,11 @@ impl Former {
         }
     }
 
-    fn read<'de, D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
+    fn read(self, json: &str) -> serde_json::Result<Object> {
         Ok(match self {
-            Self::Provisioner => Object::NodePool(former::provisioner(from)?),
-            Self::Machine => Object::NodeClaim(former::machine(from)?),
-            Self::NodeTemplate => Object::NodeClass(former::node_template(from)?),
+            Self::Provisioner => Object::NodePool(former::provisioner(json)?),
+            Self::Machine => Object::NodeClaim(former::machine(json)?),
+            Self::NodeTemplate => Object::NodeClass(former::node_template(json)?),
         })
     }
 }
@@ -464,8 +465,13 @@ impl Object {
         }
     }
 
+    /// Reads the JSON text of an object of the given input.
+    pub fn from_json(input: Input, text: &str) -> serde_json::Result<Self> {
+        Self::read(input, &mut serde_json::Deserializer::from_str(text))
+    }
+
     /// Reads a JSON value of the given input.
-    pub fn from_value(input: Input, value: serde_json::Value) -> Result<Self, serde_json::Error> {
+    pub fn from_value(input: Input, value: serde_json::Value) -> serde_json::Result<Self> {
         Self::read(input, value)
     }
 

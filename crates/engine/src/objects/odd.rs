@@ -61,9 +61,9 @@ impl fmt::Display for OddField {
 /// Reads an object, and names the fields of other types. The error is the fields that were found where the object could
 /// not be read at all.
 pub fn read(reading: Reading, value: &Value) -> Result<(Object, Vec<OddField>), Vec<OddField>> {
-    let reads = |value: &Value| reading.read(value).is_ok();
+    let reads = |value: &Value| reading.read(&value.to_string()).is_ok();
     let mut odd = Vec::new();
-    let mut value = match reading.read(value) {
+    let mut value = match reading.read(&value.to_string()) {
         Ok(object) => return Ok((object, odd)),
         Err(_) => value.clone(),
     };
@@ -72,7 +72,7 @@ pub fn read(reading: Reading, value: &Value) -> Result<(Object, Vec<OddField>), 
             Some(field) => odd.push(field),
             None => return Err(odd),
         }
-        if let Ok(object) = reading.read(&value) {
+        if let Ok(object) = reading.read(&value.to_string()) {
             return Ok((object, odd));
         }
     }
