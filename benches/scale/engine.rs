@@ -55,8 +55,8 @@ pub fn incidents(n: usize) -> Vec<Row> {
     rows
 }
 
-/// Machines that may each be any of many Nodes, or of many kubelets without a Node, and twice as many: the second takes
-/// twice as long where what is asked of all of them is looked up.
+/// Machines that may each be any of many Nodes, new or left over, or of many kubelets without a Node, and twice as many:
+/// the second takes twice as long where what is asked of all of them is looked up.
 pub fn strangers(n: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for machines in [n, 2 * n] {
@@ -74,6 +74,14 @@ pub fn strangers(n: usize) -> Vec<Row> {
             format!("engine: judge {machines} NodeClaims, as many refused kubelets, and as many certificate requests");
         let found = timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
         assert_eq!(found.len(), machines);
+    }
+    for machines in [n, 2 * n] {
+        let objects: Vec<(Input, Value)> = (0..machines).flat_map(on_a_node_left_over).collect();
+        let state = state_of(&objects);
+        let what =
+            format!("engine: judge {machines} NodeClaims, and as many Nodes left over whose kubelets started again");
+        let found = timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+        assert!(found.len() >= machines, "{}", found.len());
     }
     rows
 }
@@ -120,6 +128,23 @@ fn turned_away(machine: usize) -> [(Input, Value); 3] {
     [(Input::NodeClaims, claim), (Input::Events, event), (Input::CertificateSigningRequests, csr)]
 }
 
+/// A machine, and the Node of one that is gone, whose kubelet has started since.
+fn on_a_node_left_over(machine: usize) -> [(Input, Value); 3] {
+    let mut node = node(1_000_000 + machine);
+    let name = node["metadata"]["name"].clone();
+    for condition in node["status"]["conditions"].as_array_mut().expect("conditions") {
+        condition["lastTransitionTime"] = json!("2026-01-15T11:57:40Z");
+    }
+    let event = json!({
+        "metadata": {"name": format!("started.{machine}"), "namespace": "default", "uid": format!("e{machine}")},
+        "involvedObject": {"kind": "Node", "name": name, "uid": name},
+        "reason": "Starting", "message": "Starting kubelet.", "type": "Normal", "count": 1,
+        "source": {"component": "kubelet", "host": name},
+        "firstTimestamp": "2026-01-15T11:57:30Z", "lastTimestamp": "2026-01-15T11:57:30Z",
+    });
+    [(Input::NodeClaims, claim(machine, Fate::Stuck)), (Input::Nodes, node), (Input::Events, event)]
+}
+
 /// Reports of kubelets, from their text to the end of the look, in fleets of different sizes: such as say nothing new,
 /// and such as do.
 pub fn reports(n: usize) -> Vec<Row> {
@@ -148,8 +173,7 @@ pub fn reports(n: usize) -> Vec<Row> {
         for (texts, what) in [(heartbeats, "heartbeats"), (news, "other messages of a condition")] {
             timed(&format!("engine: {EVENTS} {what} of {n} Nodes, one look each"), &mut rows, || {
                 for text in texts.iter().cycle().take(EVENTS) {
-                    let node =
-                        Object::read(Input::Nodes, &mut serde_json::Deserializer::from_str(text)).expect("a Node");
+                    let node = Object::from_json(Input::Nodes, text).expect("a Node");
                     triage.take(Change::Applied(Box::new(node)), now());
                     assert_eq!(triage.look(now()), []);
                 }

@@ -8,7 +8,6 @@ use crate::objects::input::Input;
 use crate::objects::{Event, Node, NodeClaim};
 use crate::rules::Rule;
 use chrono::{DateTime, Utc};
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ fn check(case: &Case) -> Opinion {
 
 /// For a left-over Node that is Ready again though its own machine is gone: the NodeClaim that waits for its Node.
 fn taker<'w>(case: &Case<'w>, node: &Node) -> Option<&'w NodeClaim> {
-    static WAITING: Memo<Vec<(DateTime<Utc>, String)>> = Memo::new("claims that wait for a Node, by launch");
+    static WAITING: Memo<BTreeMap<String, DateTime<Utc>>> = Memo::new("launches of claims that wait for a Node");
     let revived = node.condition("Ready").filter(|c| c.is_true())?.last_transition_time?;
     let left = LeftOver::of(case);
     if !left.names.contains(node.name()) {
@@ -51,15 +50,12 @@ fn taker<'w>(case: &Case<'w>, node: &Node) -> Option<&'w NodeClaim> {
     let waiting = case.cluster.once(&WAITING, "", || {
         let waits = |claim: &&NodeClaim| !claim.is_true("Registered") && claim.metadata.deletion_timestamp.is_none();
         let waiting = case.cluster.claims().filter(waits);
-        let mut waiting: Vec<_> =
-            waiting.filter_map(|claim| Some((claim.true_since("Launched")?, claim.name().to_owned()))).collect();
-        waiting.sort_unstable();
-        waiting
+        waiting.filter_map(|claim| Some((claim.name().to_owned(), claim.true_since("Launched")?))).collect()
     });
-    let before = waiting.partition_point(|(at, _)| node.metadata.creation_timestamp >= Some(*at));
-    let launched = waiting.iter().skip(before).take_while(|(at, _)| *at < revived);
-    let claims = launched.filter_map(|(_, name)| case.cluster.claim(name));
-    claims.filter(|claim| trace(case, claim, node).is_some()).min_by_key(|claim| claim.name())
+    let created = node.metadata.creation_timestamp;
+    let launched = waiting.iter().filter(|(_, at)| created < Some(**at) && **at < revived);
+    // The first by name: in an incident the next ones are thousands.
+    launched.filter_map(|(name, _)| case.cluster.claim(name)).find(|claim| trace(case, claim, node).is_some())
 }
 
 fn by(case: &Case, claim: &NodeClaim) -> Opinion {
@@ -67,20 +63,22 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
         return Opinion::Silent;
     };
     let left = LeftOver::of(case);
-    // Most claims have none of either.
+    let older = |name: &String| case.cluster.node(name).filter(|n| n.metadata.creation_timestamp < Some(launched));
+    let trace_on = |name: &String| trace(case, claim, older(name)?);
+    // Most claims have none of either. The last by name: in an incident the ones before it are thousands.
     let asked = claim.instance_id().and_then(|id| left.asked_by.get(id)).into_iter().flatten();
-    let revived = left.revived.iter().take_while(|(at, _)| *at > launched).map(|(_, name)| name);
-    let names: BTreeSet<&String> = asked.chain(revived).collect();
-    let orphans = names.into_iter().filter_map(|name| case.cluster.node(name));
-    let orphans = orphans.filter(|n| n.metadata.creation_timestamp < Some(launched));
-    let traces: Vec<Trace> = orphans.filter_map(|node| trace(case, claim, node)).collect();
-    let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {
+    let certain = asked.rev().find_map(trace_on);
+    let is_certain = certain.is_some();
+    let revived = left.revived.iter().rev().filter(|(_, at)| !is_certain && **at > launched);
+    let mut likely = revived.filter_map(|(name, _)| trace_on(name));
+    let Some(trace) = certain.or_else(|| likely.next()) else {
         return Opinion::Silent;
     };
+    let is_one_of_several = likely.next().is_some();
     let waiting = case
         .class_members()
         .is_some_and(|class_members| class_members.launched_in_vain().any(|(_, name)| name != claim.name()));
-    let confidence = match (trace.certain, traces.len() > 1 || waiting) {
+    let confidence = match (trace.certain, is_one_of_several || waiting) {
         (true, _) => Confidence::Certain,
         (false, false) => Confidence::Likely,
         (false, true) => Confidence::Possible,
@@ -95,7 +93,7 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
         ),
         Evidence::new(format!("Node/{name}"), "spec.providerID", id.clone(), "it cannot be changed, and Karpenter matches NodeClaim and Node by it"),
     )
-    .with(trace.proof.clone())
+    .with(trace.proof)
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
     .fix("Delete the stale Node (not the NodeClaim). The kubelet creates its own within seconds.")
     .step(Risk::Inspect, "Check that the Node's instance is gone", trace.node.spec.provider_id.rsplit('/').next().map(|i| format!("aws ec2 describe-instances --instance-ids {i} --query 'Reservations[].Instances[].State.Name'")))
@@ -108,8 +106,8 @@ struct LeftOver {
     names: BTreeSet<String>,
     /// Those whose names an instance asked for a certificate under, by that instance.
     asked_by: BTreeMap<String, BTreeSet<String>>,
-    /// Those that are Ready and whose kubelet started: when the earlier of the two happened, the latest first.
-    revived: Vec<(DateTime<Utc>, String)>,
+    /// Those that are Ready and whose kubelet started: when the earlier of the two happened.
+    revived: BTreeMap<String, DateTime<Utc>>,
 }
 
 impl LeftOver {
@@ -132,10 +130,9 @@ impl LeftOver {
                     .filter(|event| starts(event))
                     .filter_map(Event::last_seen)
                     .max()?;
-                Some((ready.min(started), node.name().to_owned()))
+                Some((node.name().to_owned(), ready.min(started)))
             });
-            let mut revived: Vec<_> = revived.collect();
-            revived.sort_unstable_by_key(|(at, _)| Reverse(*at));
+            let revived = revived.collect();
             LeftOver { names, asked_by, revived }
         })
     }
