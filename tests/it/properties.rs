@@ -139,23 +139,29 @@ fn is_witness(object: &Value, witness: &str) -> bool {
 fn an_exclusion_stands_and_falls_with_an_object_that_was_seen() {
     let (mut violations, mut looked_at) = (Vec::new(), BTreeSet::new());
     for scene in SCENES.iter() {
+        // Many exclusions have the same witness.
+        let mut without: BTreeMap<BTreeSet<String>, Vec<NodeDiagnosis>> = BTreeMap::new();
         for diagnosis in judged(&scene.objects, scene.now) {
             let subject = diagnosis.spec.subject;
             for ruled_out in diagnosis.status.expect("a status").ruled_out {
-                let (mut witness, mut objects) = (ruled_out.witness.clone(), scene.objects.clone());
+                let (mut witness, mut gone) = (ruled_out.witness.to_string(), BTreeSet::new());
                 // Another one may step in for it.
                 loop {
-                    let before = objects.len();
-                    objects.retain(|object| !is_witness(object, &witness));
-                    if objects.len() == before {
+                    let is_gone = |gone: &BTreeSet<String>, o: &Value| gone.iter().any(|name| is_witness(o, name));
+                    if !scene.objects.iter().any(|o| is_witness(o, &witness) && !is_gone(&gone, o)) {
                         violations.push(format!("{}: {ruled_out:?}: there is no {witness}", scene.name));
                         break;
                     }
-                    let again = judged(&objects, scene.now).into_iter().find(|d| d.spec.subject == subject);
-                    let again = again.and_then(|d| d.status).into_iter().flat_map(|status| status.ruled_out);
-                    match again.into_iter().find(|r| r.cause == ruled_out.cause) {
+                    gone.insert(witness);
+                    let again = without.entry(gone.clone()).or_insert_with(|| {
+                        judged(scene.objects.iter().filter(|object| !is_gone(&gone, object)), scene.now)
+                    });
+                    let again = again.iter().find(|d| d.spec.subject == subject);
+                    let mut again =
+                        again.and_then(|d| d.status.as_ref()).into_iter().flat_map(|status| &status.ruled_out);
+                    match again.find(|r| r.cause == ruled_out.cause) {
                         None => break,
-                        Some(other) => witness = other.witness,
+                        Some(other) => witness = other.witness.to_string(),
                     }
                 }
                 looked_at.insert(ruled_out.cause);
@@ -201,13 +207,18 @@ fn what_cannot_be_read_never_makes_a_verdict_surer_nor_another_machine_sick() {
     for scene in SCENES.iter() {
         let whole = verdicts(&judged(&scene.objects, scene.now));
         for (kind, reason) in INPUTS {
-            let kept = scene.objects.iter().filter(|o| o["kind"] != kind || reason.is_some_and(|r| o["reason"] != r));
+            let is_kept = |o: &&Value| o["kind"] != kind || reason.is_some_and(|r| o["reason"] != r);
+            // Without any of the kind it is the same cluster.
+            if scene.objects.iter().all(|object| is_kept(&object)) {
+                continue;
+            }
+            let kept = scene.objects.iter().filter(is_kept);
             for (subject, (cause, confidence)) in verdicts(&judged(kept, scene.now)) {
                 match whole.get(&subject) {
                     // It waits longer than is normal, and what was taken away had asked for patience: a pod that has
                     // just come up.
-                    None if waiting(&scene.objects, scene.now).contains(&subject)
-                        && confidence < Confidence::Certain => {}
+                    None if confidence < Confidence::Certain
+                        && waiting(&scene.objects, scene.now).contains(&subject) => {}
                     // What the API server's answer clears is the best explanation without it, and the verdict says what
                     // was not asked.
                     Some(_) if kind == "SubjectAccessReview" && confidence < Confidence::Certain => {}

@@ -2,10 +2,8 @@
 //! of them, and the object to change is the one that complains.
 
 use super::Answer;
-use crate::case::Case;
-use crate::documents::{self, list, text};
+use crate::documents::{list, text};
 use serde_json::Value;
-use std::io;
 
 /// How far somebody reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,19 +15,18 @@ pub enum Reads {
 }
 
 /// What is not well, by the objects alone: no threshold, no joins but those that names give.
-pub fn answers(reads: Reads, case: &Case) -> io::Result<Vec<Answer>> {
-    let objects = documents::read(&case.dump())?;
+pub fn answers(reads: Reads, objects: &[Value]) -> Vec<Answer> {
     let of_kind = |kind: &'static str| objects.iter().filter(move |object| object["kind"] == kind);
     let mut answers = Vec::new();
     for claim in of_kind("NodeClaim") {
         let node = of_kind("Node").find(|node| provider(node) == provider(claim) && !provider(claim).is_empty());
         if !is_true(claim, "Initialized") || node.is_some_and(|node| !is_true(node, "Ready")) {
-            answers.push(machine(reads, &objects, claim, node));
+            answers.push(machine(reads, objects, claim, node));
         }
     }
     for node in of_kind("Node").filter(|node| !is_true(node, "Ready")) {
         if !of_kind("NodeClaim").any(|claim| provider(claim) == provider(node)) {
-            answers.push(machine(reads, &objects, node, Some(node)));
+            answers.push(machine(reads, objects, node, Some(node)));
         }
     }
     let makers = objects
@@ -38,7 +35,7 @@ pub fn answers(reads: Reads, case: &Case) -> io::Result<Vec<Answer>> {
     for maker in makers.filter(|maker| condition(maker, "Ready").is_some() && !is_true(maker, "Ready")) {
         answers.push(answer(vec![name(maker)], &complaints(maker), name(maker)));
     }
-    Ok(answers)
+    answers
 }
 
 fn machine(reads: Reads, objects: &[Value], subject: &Value, node: Option<&Value>) -> Answer {
