@@ -43,6 +43,18 @@ fn a_file_of_the_release_holds_the_program_and_its_license() {
 }
 
 #[test]
+fn a_program_that_is_too_large_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = folder.path().join("nodewhy");
+    fs::write(&small, "small").expect("written");
+    let script = testkit::project().join(".ci/size");
+    Command::new(&script).arg(small).assert().success();
+    // The program of the tests is not optimized, and has the names of its functions.
+    Command::new(&script).arg(testkit::nodewhy()).assert().failure();
+    assert!(read(".github/workflows/ci.yml").contains(".ci/size target/release/nodewhy"), "nobody checks the size");
+}
+
+#[test]
 fn the_workflows_are_free_of_known_faults() {
     Command::new(linters::actionlint()).current_dir(testkit::project()).assert().success();
     let audit = ["--offline", "--no-progress", "--persona=pedantic", ".github/workflows"];
