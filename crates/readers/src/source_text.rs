@@ -8,6 +8,7 @@ mod secrets;
 mod shapes;
 mod tokens;
 
+pub(crate) use names::joins_node;
 use secrets::secrets;
 
 /// A half-open range of bytes in a text.

@@ -494,12 +494,40 @@ fn is_whole_line(text: &str, name: usize, between: &str) -> bool {
         && before[..name - lead].last().is_none_or(|b| *b == b'\n')
 }
 
-/// The length of a scalar of YAML without quotes: to the end of its line, or to a comment. A line that goes on with
-/// another command is one of a shell.
+/// The length of a scalar of YAML without quotes: to the end of its line, to a comment, or to a call that joins the
+/// node. Other commands may be a part of a password that contains a separator.
 fn plain_scalar(text: &str) -> usize {
     let line = text.lines().next().unwrap_or_default();
-    let ends = [" #", "; ", " && ", " || "].iter().filter_map(|end| line.find(end));
-    line[..ends.min().unwrap_or(line.len())].trim_end().len()
+    let comment = line.find(" #").unwrap_or(line.len());
+    let call = SEPARATORS.iter().filter_map(|separator| before_join_call(line, separator)).min();
+    line[..call.map_or(comment, |call| call.min(comment))].trim_end().len()
+}
+
+/// What separates two commands of one line.
+const SEPARATORS: &[&str] = &["; ", " && ", " || "];
+
+/// What stands before a program without being the one that runs.
+const LAUNCHERS: &[&str] = &["sudo", "exec", "command", "nohup", "env", "nice", "bash", "sh", "/bin/bash", "/bin/sh"];
+
+/// The first place in a line where this separator stands directly before a call that joins the node.
+fn before_join_call(line: &str, separator: &str) -> Option<usize> {
+    /// Launchers and their options.
+    const WORDS: usize = 8;
+    line.match_indices(separator).map(|(at, _)| at).find(|at| {
+        let mut words = line[at + separator.len()..].split_ascii_whitespace().take(WORDS);
+        let is_before = |word: &&str| LAUNCHERS.contains(word) || word.starts_with('-');
+        // A name without a path may be a word of a passphrase.
+        words.find(|word| !is_before(word)).is_some_and(|word| word.contains('/') && joins_node(word))
+    })
+}
+
+/// Whether this program joins the node to its cluster. Those are the programs whose arguments nodewhy reads.
+pub(crate) fn joins_node(path: &str) -> bool {
+    match path.rsplit('/').next().unwrap_or_default() {
+        "bootstrap.sh" => !path.contains('/') || path == "./bootstrap.sh" || path.ends_with("eks/bootstrap.sh"),
+        "kubelet" => true,
+        _ => false,
+    }
 }
 
 /// A word of letters and digits, long enough for a key that was generated.

@@ -302,3 +302,41 @@ fn what_looks_like_a_secret_and_is_none_stays() {
         assert_eq!((mask(text), hide_secrets(text)), ((*text).to_owned(), (*text).to_owned()));
     }
 }
+
+/// Each is a whole line of a file whose value has several words, with `hunter2` in one of them.
+#[rustfmt::skip]
+const SEVERAL_WORDS: &[&str] = &[
+    "password: hunter2; hunter2",
+    "password: one && hunter2 two",
+    "  db_password: one || hunter2",
+    "- token: one; two; hunter2",
+    "password: one; sudo hunter2",
+    "password: one; kubelet hunter2",
+    "password: one; /etc/eks/bootstrap.sh.hunter2 shop",
+    "password: one; /opt/bootstrap.sh hunter2",
+    "password: one; /etc/eks/bootstrapper hunter2",
+    "password: one; /usr/bin/kubelet-login hunter2",
+    "password: one && echo hunter2; x",
+    "password: one; hunter2 /etc/eks/bootstrap.sh",
+    "password: one;/etc/eks/bootstrap.sh hunter2",
+];
+
+#[test]
+fn a_separator_of_commands_ends_no_value_unless_a_call_that_joins_the_node_follows() {
+    for text in SEVERAL_WORDS {
+        let hidden = hide_secrets_by_line(text);
+        assert!(!hidden.contains("hunter2"), "{text:?} as {hidden:?}");
+    }
+    for call in [
+        "; /etc/eks/bootstrap.sh shop --kubelet-extra-args '--v=2'",
+        " && /etc/eks/bootstrap.sh shop",
+        " || sudo -E bash -xe /etc/eks/bootstrap.sh shop",
+        "; exec /usr/bin/kubelet --v=2",
+        "; ./bootstrap.sh shop # a comment",
+    ] {
+        for secret in ["hunter2-yaml", "one; hunter2", "one && hunter2 || two"] {
+            let hidden = format!("VAULT_TOKEN: {}{call}", "x".repeat(secret.len()));
+            assert_eq!(hide_secrets_by_line(&format!("VAULT_TOKEN: {secret}{call}")), hidden);
+        }
+    }
+}

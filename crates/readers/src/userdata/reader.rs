@@ -14,7 +14,7 @@ use super::{
     UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, kubelet_config, kubelet_flags, mime,
     nodeconfig, placeholder, sets, windows,
 };
-use crate::source_text::Span;
+use crate::source_text::{Span, joins_node};
 
 /// Reads `text` as a machine of `family` would, with Karpenter's own part merged the way Karpenter merges it.
 pub fn read(text: &str, family: Family) -> UserData {
@@ -401,10 +401,8 @@ impl Reader<'_> {
             return;
         }
         match path.rsplit('/').next().unwrap_or_default() {
-            "bootstrap.sh" if !path.contains('/') || path == "./bootstrap.sh" || path.ends_with("eks/bootstrap.sh") => {
-                self.bootstrap(command, name, arguments);
-            }
-            "kubelet" => self.direct_kubelet(command, arguments),
+            "bootstrap.sh" if joins_node(path) => self.bootstrap(command, name, arguments),
+            "kubelet" if joins_node(path) => self.direct_kubelet(command, arguments),
             "sysctl" if command.runs == Runs::Always && !self.kubelet_runs => {
                 let exact = arguments.iter().filter(|word| word.exact && word.text.as_str().contains('='));
                 self.parameters.extend(exact.map(|word| word.text.clone()));
