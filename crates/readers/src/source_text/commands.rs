@@ -139,7 +139,55 @@ struct Command {
 
 /// The secrets of a line, which may be continued by backslashes.
 pub(super) fn secrets(text: &str, line: Span, found: &mut Vec<Span>) {
-    within(text, line, 0, found);
+    if may_take_secret(line.of(text)) {
+        within(text, line, 0, found);
+    }
+}
+
+/// Whether a line has a name that [`Arguments::secrets`] looks for. Most messages have none, and dividing one into its
+/// commands allocates.
+fn may_take_secret(line: &str) -> bool {
+    // A redirection may name a file of a secret.
+    line.contains('>') || pieces(line).any(|(piece, behind)| may_be_taker(piece, behind))
+}
+
+/// The names of a line as programs and flags have them, and the character behind each.
+fn pieces(line: &str) -> impl Iterator<Item = (&str, Option<char>)> {
+    let in_piece = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c| !in_piece(c));
+        let (piece, behind) = rest.split_at(rest.find(|c| !in_piece(c)).unwrap_or(rest.len()));
+        rest = behind;
+        (!piece.is_empty()).then(|| (piece, behind.chars().next()))
+    })
+}
+
+/// Whether this may be a program or a flag that takes a secret.
+fn may_be_taker(piece: &str, behind: Option<char>) -> bool {
+    /// What else [`Arguments::secrets`] and [`Arguments::positional`] know by name.
+    const OTHERS: &[&str] = &[
+        "sudo",
+        "tee",
+        "ConvertTo-SecureString",
+        "net",
+        "vault",
+        "htpasswd",
+        "add_user",
+        "change_password",
+        "authenticate_user",
+    ];
+    if piece.starts_with('-') && (piece.contains('u') || piece.starts_with("--from-literal")) {
+        return true;
+    }
+    let is_word = behind.is_none_or(|c| c.is_whitespace() || "\"';|&()`,]\\".contains(c));
+    let program = piece.trim_end_matches(".exe");
+    is_word
+        && (PROGRAMS.iter().any(|(name, _)| *name == program)
+            || OTHERS.iter().any(|name| name.eq_ignore_ascii_case(piece))
+            || piece.ends_with("NetworkCredential")
+            || piece.ends_with("PSCredential")
+            || reads_secret(piece))
 }
 
 fn within(text: &str, part: Span, depth: usize, found: &mut Vec<Span>) {
@@ -478,4 +526,25 @@ pub(super) fn is_of_secret(word: &str) -> bool {
         return false;
     }
     matches!(name, ".netrc" | "_netrc" | ".pgpass" | "htpasswd" | ".htpasswd") || is_secret_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_take_secret;
+
+    #[test]
+    fn only_a_line_with_a_name_that_takes_a_secret_is_divided_into_commands() {
+        for message in [
+            "\"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"",
+            "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady",
+            "creating instance, insufficient capacity (log in at https://console.aws.amazon.com/)",
+        ] {
+            assert!(!may_take_secret(message), "{message}");
+        }
+        for line in
+            ["x | /usr/bin/curl.exe -u a:b", "[\"docker\", \"login\"]", "echo a:b|chpasswd", "  -fsSLu a:b \\", "a > b"]
+        {
+            assert!(may_take_secret(line), "{line}");
+        }
+    }
 }

@@ -344,15 +344,19 @@ impl Name<'_> {
 }
 
 /// The value of the secret name that begins at `at`: after the rest of the name and a separator, up to the next blank
-/// or the end of its quotes. `end` is where the line ends, or the text.
-pub(super) fn value_after(text: &str, lower: &str, at: usize, by_line: bool) -> Option<Span> {
-    let bytes = lower.as_bytes();
-    if !FIRST[pair(bytes[at], bytes.get(at + 1).copied().unwrap_or_default())] {
+/// or the end of its quotes. `by_line` is whether a value ends with its line. `lower` is the text in lower case, which
+/// only a text that has such a name needs.
+pub(super) fn value_after(text: &str, lower: &mut Option<String>, at: usize, by_line: bool) -> Option<Span> {
+    let rest = &text.as_bytes()[at..];
+    let second = rest.get(1).copied().unwrap_or_default();
+    if !FIRST[pair(rest[0].to_ascii_lowercase(), second.to_ascii_lowercase())] {
         return None;
     }
-    let rest = &bytes[at..];
-    let of = |names: &'static [&'static str]| names.iter().find(|name| rest.starts_with(name.as_bytes())).copied();
+    let begins = |name: &str| rest.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()));
+    let of = |names: &'static [&'static str]| names.iter().find(|name| begins(name)).copied();
     let (part, is_short) = of(SECRET).map(|part| (part, false)).or_else(|| of(SHORT).map(|part| (part, true)))?;
+    let lower = lower.get_or_insert_with(|| text.to_ascii_lowercase()).as_str();
+    let bytes = lower.as_bytes();
     let after_part = at + part.len();
     let more = bytes[after_part..].iter().take(REACH).take_while(|b| in_name(**b)).count();
     let begin = at - bytes[..at].iter().rev().take(REACH).take_while(|b| in_name(**b)).count();

@@ -34,7 +34,7 @@ pub(super) fn secrets(text: &str, by_line: bool) -> Vec<Span> {
 
 /// What is known by its looks, or by the name right before it.
 fn inline(text: &str, by_line: bool) -> Vec<Span> {
-    let lower = text.to_ascii_lowercase();
+    let mut lower = None;
     let mut found = Vec::new();
     let mut at = 0;
     // Each step looks at a bounded piece, or at one that it then leaves behind: linear in the text.
@@ -44,7 +44,7 @@ fn inline(text: &str, by_line: bool) -> Vec<Span> {
             at += rest.find(|c| !in_arn(c)).unwrap_or(rest.len());
             continue;
         }
-        let secret = value_after(text, &lower, at, by_line)
+        let secret = value_after(text, &mut lower, at, by_line)
             .or_else(|| if word_starts { token(rest) } else { None }.map(|len| Span::new(at, at + len)))
             .or_else(|| if after_sign(text, at) { begun(rest) } else { None }.map(|len| Span::new(at, at + len)))
             .or_else(|| in_url(rest).map(|span| span.shifted(at)));
