@@ -29,7 +29,7 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Output {
-    /// One line per node, newest first
+    /// One line per verdict, newest incident first. The NodePool of an incident comes before its machines
     #[default]
     Text,
     Json,

@@ -89,9 +89,43 @@ fn what_stood_under_a_name_before_and_what_a_pool_counts_is_told_too() {
     let (_, out, _) = history(&list, &["general"]);
     let rows: Vec<&str> = out.lines().filter(|line| line.starts_with('2')).collect();
     assert_eq!(rows.len(), 3, "{out}");
-    assert!(rows[1].contains("NodePool/general") && rows[2].contains("NoCapacity"), "{out}");
+    assert!(
+        rows[0].contains("NodePool/general") && rows[1].contains(" again ") && rows[2].contains("NoCapacity"),
+        "{out}"
+    );
     let counted = "NoRouteOut 2 stuck of 9 so far; 7 launches failed, for 1h 45m of instances; general-ok joined last, at 2026-01-15 06:00:00Z.";
     assert!(out.contains(counted) && out.contains("again had no capacity."), "{out}");
+}
+
+#[test]
+fn an_incident_stands_together_with_its_pool_before_its_machines() {
+    let of_pool = |name: &str, since: &str, ended: Option<(&str, &str)>| {
+        let mut pool = diagnosis(name, name, "NoRouteOut", since, ended);
+        pool["spec"]["subject"]["kind"] = json!("NodePool");
+        pool
+    };
+    let (nine, half_past) = ("2026-01-15T09:00:00Z", "2026-01-15T09:30:00Z");
+    let items = [
+        of_pool("general", nine, None),
+        of_pool("gpu", nine, Some(("Recovered", half_past))),
+        diagnosis("general-old", "general", "NoRouteOut", nine, Some(("Deleted", "2026-01-15T09:15:00Z"))),
+        diagnosis("general-other", "general", "WrongCluster", "2026-01-15T09:20:00Z", None),
+        // Between the machines of the other incident, by their times.
+        diagnosis("gpu-a", "gpu", "NoRouteOut", nine, Some(("Deleted", "2026-01-15T09:17:00Z"))),
+        // The NodePool's incident was over.
+        diagnosis("gpu-late", "gpu", "NoRouteOut", "2026-01-15T10:00:00Z", None),
+        // Its NodePool has no verdict.
+        diagnosis("lone", "batch", "NoRouteOut", "2026-01-15T09:10:00Z", None),
+    ];
+    let list = json!({"kind": "List", "items": items}).to_string();
+    let (_, out, _) = history(&list, &[]);
+    let machines: Vec<&str> = out.lines().skip(1).filter_map(|row| row.split_whitespace().nth(2)).collect();
+    let incidents = ["gpu-late", "NodePool/gpu", "gpu-a", "NodePool/general", "general-other", "general-old", "lone"];
+    assert_eq!(machines, incidents, "{out}");
+    assert!(
+        out.contains("     general-old ") && out.contains("Z   lone "),
+        "machines of a NodePool are indented: {out}"
+    );
 }
 
 #[test]
