@@ -124,6 +124,42 @@ fn every_path_that_a_document_names_exists() {
     assert!(checked > 100, "only {checked} paths were seen");
 }
 
+/// The names of all functions below a folder.
+fn functions_in(folder: &Path, functions: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            functions_in(&path, functions);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = read(&path);
+            let names = text.split("fn ").skip(1).filter_map(|rest| rest.split_once('('));
+            functions.extend(names.map(|(name, _)| name.to_owned()));
+        }
+    }
+}
+
+/// Whether a span of code names a test: a sentence in snake case, and no metric.
+fn names_a_test(span: &str) -> bool {
+    let plain = span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    plain && span.matches('_').count() >= 3 && !span.starts_with("nodewhy_")
+}
+
+/// A promise is worth as much as the test that can disprove it.
+#[test]
+fn every_test_that_a_promise_names_exists() {
+    let mut functions = BTreeSet::new();
+    for folder in ["src", "crates", "tests/it", "tests/e2e"] {
+        functions_in(&root().join(folder), &mut functions);
+    }
+    for page in ["SECURITY.md", "docs/faults.md", "docs/remediation.md", "docs/replicas.md"] {
+        let text = prose(&read(&root().join(page)));
+        let named: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(|span| names_a_test(span)).collect();
+        let missing: Vec<_> = named.iter().filter(|name| !functions.contains(**name)).collect();
+        assert!(missing.is_empty(), "{page}: {missing:#?}");
+        assert!(named.len() > 3, "only {} tests were seen in {page}", named.len());
+    }
+}
+
 #[test]
 fn no_page_of_a_cause_waits_to_be_filled_in() {
     let waiting = |page: &PathBuf| {
