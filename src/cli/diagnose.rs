@@ -7,9 +7,12 @@ use crate::ingest::logs::{Bounds, Logs};
 use crate::ingest::{dump, dump_time, logs};
 use crate::report::{self, Background, Format, history};
 use chrono::{DateTime, Utc};
+use clap::Args;
+use engine::api::NodeDiagnosis;
 use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
+use engine::diagnose::differences::differences;
 use engine::diagnose::survey::Survey;
 use engine::objects::MachineLog;
 use engine::objects::input::Object;
@@ -75,7 +78,25 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     {
         return answer(&told);
     }
+    // At another time the operator may have said something else.
+    if let (Ok(survey), None) = (&about, args.now) {
+        say_differences(args, &state, survey);
+    }
     conclude(args, &state, about, &unread)
+}
+
+/// Reports where the operator's NodeDiagnoses differ from this answer. Without an operator, or without the right to read
+/// them, there is nothing to compare.
+fn say_differences(args: &Diagnose, state: &ClusterState, survey: &Survey) {
+    const SHOWN: usize = 5;
+    let Ok(Ok(written)) = block_on(super::history::of_cluster(&args.cluster)) else { return };
+    let is_asked = |diagnosis: &NodeDiagnosis| args.names.first().is_none_or(|name| history::is_about(diagnosis, name));
+    let differences = differences(state, survey, &written, is_asked);
+    differences.iter().take(SHOWN).for_each(|difference| complain(difference));
+    let more = differences.len().saturating_sub(SHOWN);
+    if more > 0 {
+        complain(&format!("{more} more NodeDiagnoses differ from this answer; `kubectl get ndx` shows them"));
+    }
 }
 
 /// The diagnosis that the operator wrote about a machine that is gone.

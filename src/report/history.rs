@@ -49,7 +49,8 @@ pub fn of(diagnoses: Vec<NodeDiagnosis>, name: Option<&str>) -> Vec<NodeDiagnosi
     told
 }
 
-fn is_about(diagnosis: &NodeDiagnosis, name: &str) -> bool {
+/// Whether it is about this machine, NodePool or node class.
+pub fn is_about(diagnosis: &NodeDiagnosis, name: &str) -> bool {
     let spec = &diagnosis.spec;
     let machines = [&spec.node_claim, &spec.node].into_iter().flatten().map(|named| &named.name);
     let groups = [&spec.node_pool, &spec.node_class].into_iter().flatten().map(|named| &named.name);

@@ -4,6 +4,7 @@
 
 mod agent_reports;
 mod aws_denials;
+pub mod differences;
 pub(crate) mod disruption;
 pub mod log_source;
 mod managed_by;

@@ -1131,6 +1131,22 @@ fn an_incident_that_nobody_follows_ends_when_it_was_quiet_for_long() {
 }
 
 #[test]
+fn an_incident_without_stuck_machines_ends_after_a_restart_too() {
+    let mut triage = started(Vec::new());
+    launched_in_vain(&mut triage);
+    let mut triage = fresh(triage.diagnoses().cloned().collect());
+    pool_and_class(&mut triage);
+    triage.start();
+    triage.lead();
+    assert_eq!(of_pool(triage.look(at(80, 0))), []);
+    assert_eq!(triage.pools.next_due(), Some(at(105, 0)));
+    let ended = of_pool(triage.look(at(105, 0)));
+    let status = ended[0].status.as_ref().unwrap();
+    assert_eq!((status.outcome, status.ended_at), (Some(Outcome::Deleted), Some(at(75, 0))));
+    assert_eq!(counted(&ended[0]).0, 0);
+}
+
+#[test]
 fn what_was_changed_before_the_first_failure_is_told_though_all_that_had_joined_are_gone() {
     let mut triage = started(Vec::new());
     pool_and_class(&mut triage);
