@@ -3,6 +3,7 @@
 mod image;
 
 use assert_cmd::Command;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use testkit::programs::linters;
@@ -59,4 +60,22 @@ fn the_workflows_are_free_of_known_faults() {
     Command::new(linters::actionlint()).current_dir(testkit::project()).assert().success();
     let audit = ["--offline", "--no-progress", "--persona=pedantic", ".github/workflows"];
     Command::new(linters::zizmor()).current_dir(testkit::project()).args(audit).assert().success();
+}
+
+#[test]
+fn no_job_publishes_anything_that_the_tests_have_not_passed() {
+    let workflow: Value = serde_saphyr::from_str(&read(".github/workflows/release.yml")).expect("YAML");
+    let mut publishing = 0;
+    for (name, job) in workflow["jobs"].as_object().expect("jobs") {
+        let may_write =
+            job["permissions"].as_object().is_some_and(|rights| rights.values().any(|right| right == "write"));
+        if may_write {
+            publishing += 1;
+            let needs = job["needs"].as_array().expect("a list of jobs");
+            for tests in ["tests", "advisories"] {
+                assert!(needs.iter().any(|needed| needed == tests), "{name} does not need {tests}");
+            }
+        }
+    }
+    assert_eq!(publishing, 2, "the files, and the image with the chart");
 }
