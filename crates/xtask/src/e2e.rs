@@ -1,6 +1,7 @@
 //! `cargo xtask e2e`: builds the programs while cargo compiles the tests, then runs the tests with cargo-nextest.
 
 use programs::{ALL, prerequisites, python, target};
+use std::ffi::OsStr;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +23,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<String, String> {
     });
     compiled?;
     println!("compiled the tests and built the programs in {} s", start.elapsed().as_secs());
-    let mut tests = Command::new(nextest);
+    let mut tests = from_cargo(nextest);
     tests.current_dir(root).args(["nextest", "run", "--locked", "--test", "e2e"]);
     // Most of what they do is to wait.
     let cores = thread::available_parallelism().map_or(2, usize::from);
@@ -56,9 +57,24 @@ fn nextest(root: &Path) -> PathBuf {
 }
 
 fn cargo(root: &Path) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = from_cargo(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root).env("CARGO_TARGET_DIR", target());
     cargo
+}
+
+/// A command that runs cargo as a shell would. `cargo run` tells this program about its own package in variables such as
+/// `CARGO_PKG_NAME`. The build script of ring 0.17.14 asks to run again when one of them changes, so an inner cargo that
+/// inherits them compiles ring again, and with it every client of TLS.
+fn from_cargo(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let is_of_this_package =
+            name.to_str().is_some_and(|name| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.starts_with(of)));
+        if is_of_this_package {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 fn succeed(command: &mut Command) -> Result<(), String> {
