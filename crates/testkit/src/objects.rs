@@ -10,8 +10,9 @@ use engine::objects::{ApiServerFacts, MachineLog};
 use logs::{FileLimits, LogReader};
 use nodewhy::ingest::collect;
 use nodewhy::ingest::dump::{Summary, load_from};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -102,6 +103,21 @@ pub struct Example {
     pub line: usize,
     pub objects: String,
     pub expect: Vec<BTreeMap<String, String>>,
+    pub lint: Option<LintDiffers>,
+}
+
+/// In what `nodewhy lint` differs from `nodewhy diagnose` about the objects of an example, by design.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LintDiffers {
+    /// The causes that only lint finds.
+    #[serde(default)]
+    pub also: BTreeSet<String>,
+    /// The causes that only diagnose finds.
+    #[serde(default)]
+    pub without: BTreeSet<String>,
+    #[expect(dead_code, reason = "for the reader of the example")]
+    because: String,
 }
 
 /// What of a machine's log becomes an object.
@@ -128,27 +144,33 @@ pub fn examples(cause: &str) -> Vec<Example> {
     examples_in(&text)
 }
 
-/// Pairs of fences: `yaml`, then `yaml expect`; between them may be a `log`. The title is the last heading above.
+/// Pairs of fences: `yaml`, then `yaml expect`; between them may be a `log` and a `yaml lint`. The title is the last
+/// heading above.
 pub fn examples_in(text: &str) -> Vec<Example> {
     let mut examples = Vec::new();
-    let (mut title, mut objects, mut line) = (String::new(), None, 0);
+    let (mut title, mut objects, mut lint, mut line) = (String::new(), None, None, 0);
     let mut lines = text.lines().enumerate();
     while let Some((number, text)) = lines.next() {
         if let Some(heading) = text.strip_prefix('#') {
             heading.trim_start_matches('#').trim().clone_into(&mut title);
         }
-        let Some(info @ ("yaml" | "yaml expect" | "log")) = text.strip_prefix("```") else { continue };
+        let Some(info @ ("yaml" | "yaml expect" | "yaml lint" | "log")) = text.strip_prefix("```") else { continue };
         let body = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").fold(String::new(), |mut body, l| {
             let _ = writeln!(body, "{l}");
             body
         });
         match (info, objects.take()) {
             ("yaml", _) => (objects, line) = (Some(body), number + 1),
+            ("yaml lint", above) => {
+                let differs =
+                    serde_saphyr::from_str(&body).unwrap_or_else(|e| panic!("{title}: lint is unreadable: {e}"));
+                (objects, lint) = (above, Some(differs));
+            }
             ("log", above) => objects = Some(above.unwrap_or_default() + &logged(&body)),
             (_, Some(objects)) => {
                 let expect = serde_saphyr::from_str(&body)
                     .unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));
-                examples.push(Example { title: title.clone(), line, objects, expect });
+                examples.push(Example { title: title.clone(), line, objects, expect, lint: lint.take() });
             }
             (_, None) => panic!("{title}: an expectation without objects"),
         }
