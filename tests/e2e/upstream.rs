@@ -4,7 +4,6 @@
 mod lines;
 mod literals;
 mod messages;
-mod table;
 mod tables;
 
 use std::{
@@ -15,8 +14,12 @@ use std::{
 };
 
 use literals::Literal;
-use table::{Entry, Kind, Source, Table};
 use testkit::go::module_source;
+use xtask::upstream::table::{Entry, Kind, Source, Table, one_line};
+
+fn table() -> Table {
+    Table::read(testkit::project()).expect("the table is as xtask::upstream::table wants it")
+}
 
 /// All entries, with lookup and without.
 fn entries(table: &Table) -> impl Iterator<Item = (Kind, &Entry)> {
@@ -52,7 +55,7 @@ fn rust_files(folders: &[&str]) -> Vec<(String, String)> {
 
 #[test]
 fn every_entry_stands_upstream_in_its_versions_and_in_no_others() {
-    let table = Table::read();
+    let table = table();
     let sources = download(&table.pins);
     let mut complaints = Vec::new();
     let mut looked_up = 0;
@@ -60,7 +63,7 @@ fn every_entry_stands_upstream_in_its_versions_and_in_no_others() {
         let versions = table.pins.get(&source.module).unwrap_or_else(|| panic!("{} has no pin", source.module));
         for version in versions {
             let file = fs::read_to_string(sources[&(source.module.as_str(), version.as_str())].join(&source.file)).ok();
-            let file = file.as_deref().map(table::one_line);
+            let file = file.as_deref().map(one_line);
             for (kind, entry) in
                 source.entries.iter().flat_map(|(kind, entries)| entries.iter().map(|entry| (*kind, entry)))
             {
@@ -118,7 +121,7 @@ fn is_key(word: &str) -> bool {
 
 #[test]
 fn every_name_in_the_source_that_looks_like_upstreams_is_in_the_table() {
-    let table = Table::read();
+    let table = table();
     let mut known: BTreeSet<&str> = entries(&table).map(|(_, entry)| entry.text()).collect();
     known.extend(table.own.iter().flat_map(|own| &own.names).map(String::as_str));
     known.extend(engine::remediation::guard::ALL.iter().map(|guard| guard.reason));
@@ -145,7 +148,7 @@ fn every_name_in_the_source_that_looks_like_upstreams_is_in_the_table() {
 
 #[test]
 fn every_entry_of_the_table_is_used() {
-    let table = Table::read();
+    let table = table();
     let files = rust_files(&SHIPPED);
     let literals: Vec<Literal> = files.iter().flat_map(|(_, source)| literals::of(source)).collect();
     let named: BTreeSet<&str> = literals.iter().flat_map(names).collect();
@@ -180,7 +183,7 @@ fn is_version(text: &str) -> bool {
 /// Where another test raises its version, this one must look there too.
 #[test]
 fn the_pins_are_those_of_the_control_plane() {
-    let pins = Table::read().pins;
+    let pins = table().pins;
     let go_mod =
         fs::read_to_string(testkit::project().join("crates/programs/control-plane/go.mod")).expect("it is there");
     for line in go_mod.lines() {
@@ -248,7 +251,7 @@ fn what_vanished_came_early_or_lost_its_file_is_told() {
     "#;
     let source: Source = toml::from_str(text).expect("it is a source");
     let complaints = |version: &str, file: Option<&str>| -> Vec<String> {
-        let file = file.map(table::one_line);
+        let file = file.map(one_line);
         let entries = source.entries.iter().flat_map(|(kind, entries)| entries.iter().map(|entry| (*kind, entry)));
         entries
             .filter_map(|(kind, entry)| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::debian;
-use crate::go::{NODEADM, folder, install, install_into, once, writable_source};
+use crate::go::{Installed, NODEADM, folder, install, install_into, once, writable_source};
 use crate::project;
 
 /// The folders of `go.mod`s: the newest kubelet, beside which the runtime stands, and two that machines still have.
@@ -72,9 +72,12 @@ pub fn vpc_cni(version: &str) -> PathBuf {
     .join("aws-k8s-agent")
 }
 
+pub const AUTHENTICATOR: Installed =
+    Installed { module: "sigs.k8s.io/aws-iam-authenticator", package: "cmd/aws-iam-authenticator", version: "v0.6.13" };
+
 pub fn authenticator() -> PathBuf {
-    let package = "sigs.k8s.io/aws-iam-authenticator/cmd/aws-iam-authenticator@v0.6.13";
-    install("aws-iam-authenticator-0.6.13", "", &folder(), &["-ldflags=-s -w", package]).join("aws-iam-authenticator")
+    let arguments = ["-ldflags=-s -w", &AUTHENTICATOR.argument()];
+    install("aws-iam-authenticator-0.6.13", "", &folder(), &arguments).join("aws-iam-authenticator")
 }
 
 pub fn nodeadm() -> PathBuf {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::go::{folder, install};
+use crate::go::{Installed, folder, install};
 
 /// The folder with the go.mod that pins etcd and Kubernetes.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
@@ -49,15 +49,19 @@ pub fn cloud_controller() -> PathBuf {
     tools("cloud-controller", module, |_| "-ldflags=-s -w".to_owned()).join("aws-cloud-controller-manager")
 }
 
+pub const HELM: Installed = Installed { module: "helm.sh/helm/v3", package: "cmd/helm", version: "v3.20.0" };
+
 /// helm, by itself: its Kubernetes libraries are of another version than the control plane's.
 pub fn helm() -> PathBuf {
-    install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", "helm.sh/helm/v3/cmd/helm@v3.20.0"]).join("helm")
+    install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", &HELM.argument()]).join("helm")
 }
+
+pub const REGISTRY: Installed =
+    Installed { module: "github.com/google/go-containerregistry", package: "cmd/registry", version: "v0.20.6" };
 
 /// A registry that forgets what it holds when it ends.
 pub fn registry() -> PathBuf {
-    let package = "github.com/google/go-containerregistry/cmd/registry@v0.20.6";
-    install("registry-0.20.6", "", &folder(), &["-ldflags=-s -w", package]).join("registry")
+    install("registry-0.20.6", "", &folder(), &["-ldflags=-s -w", &REGISTRY.argument()]).join("registry")
 }
 
 /// Without its version kube-apiserver calls itself v0.0.0-master, which clients refuse.

@@ -12,19 +12,53 @@ use std::{
 
 /// The folder with the source of a module (`example.com/module@v1.2.3`).
 pub fn module_source(module: &str) -> PathBuf {
-    let output = download(|| {
-        let mut go = go();
-        go.current_dir(folder()).env("GOTOOLCHAIN", TOOLCHAIN).args(["mod", "download", "-json", module]);
-        let output = go.output().expect(NO_GO);
-        let said = String::from_utf8_lossy(&output.stdout);
-        if output.status.success() { Ok(output.stdout) } else { Err(format!("go mod download {module}: {said}")) }
-    });
-    let answer: serde_json::Value = serde_json::from_slice(&output).expect("go writes JSON");
-    answer["Dir"].as_str().expect("a downloaded module has a folder").into()
+    download(|| downloaded(module))
 }
 
-/// The newest Go that a pinned module requires. Only downloads use it, and the module proxy serves it.
-const TOOLCHAIN: &str = "go1.26.10";
+/// The same, tried once.
+pub fn downloaded(module: &str) -> Result<PathBuf, String> {
+    let answer = asked(&["mod", "download", "-json", module])?;
+    let answer: serde_json::Value = serde_json::from_str(&answer).map_err(|error| format!("{module}: {error}"))?;
+    let folder = answer["Dir"].as_str().ok_or_else(|| format!("go mod download {module} names no folder"))?;
+    Ok(folder.into())
+}
+
+/// The versions of a module that the proxy lists, without those that its authors took back. A module that has no release
+/// has none here.
+pub fn versions(module: &str) -> Result<Vec<String>, String> {
+    let answer = asked(&["list", "-m", "-versions", "-f", "{{range .Versions}}{{.}} {{end}}", module])?;
+    Ok(answer.split_whitespace().map(str::to_owned).collect())
+}
+
+/// What go answers. It reads the proxy's address from GOPROXY by itself.
+fn asked(arguments: &[&str]) -> Result<String, String> {
+    let output = go().current_dir(folder()).env("GOTOOLCHAIN", TOOLCHAIN).args(arguments).output();
+    let output = output.map_err(|error| format!("{error}: {NO_GO}"))?;
+    let [said, complaint] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    if output.status.success() {
+        return Ok(said);
+    }
+    Err(format!("go {}: {}{}", arguments.join(" "), said.trim(), complaint.trim()))
+}
+
+/// The newest Go that a pinned module requires, and a newer one if an unpinned module requires it. Only downloads use it,
+/// and the module proxy serves it.
+const TOOLCHAIN: &str = "go1.26.10+auto";
+
+/// A program of a Go module that is built by itself, without a go.mod of ours.
+pub struct Installed {
+    pub module: &'static str,
+    /// Below the module.
+    pub package: &'static str,
+    pub version: &'static str,
+}
+
+impl Installed {
+    /// As `go install` takes it.
+    pub fn argument(&self) -> String {
+        format!("{}/{}@{}", self.module, self.package, self.version)
+    }
+}
 
 /// What reads EKS's NodeConfigs, as eksctl pins it.
 pub const NODEADM: &str = "github.com/awslabs/amazon-eks-ami/nodeadm@v0.0.0-20260213141146-147b13ea3f4a";

@@ -13,6 +13,7 @@ pub mod image;
 pub mod linters;
 pub mod monitoring;
 pub mod oracles;
+pub mod pins;
 pub mod prerequisites;
 pub mod python;
 pub mod sandbox;

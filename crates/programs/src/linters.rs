@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::{go, project, python};
+use crate::go::{self, Installed};
+use crate::{project, python};
+
+pub const ACTIONLINT: Installed =
+    Installed { module: "github.com/rhysd/actionlint", package: "cmd/actionlint", version: "v1.7.12" };
 
 pub fn actionlint() -> PathBuf {
-    const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
-    go::install("actionlint", ACTIONLINT, project(), &[ACTIONLINT]).join("actionlint")
+    let package = ACTIONLINT.argument();
+    go::install("actionlint", &package, project(), &[&package]).join("actionlint")
 }
 
 pub fn zizmor() -> PathBuf {

@@ -4,3 +4,4 @@ pub mod e2e;
 pub mod new_cause;
 pub mod site;
 pub mod tables;
+pub mod upstream;

@@ -1,9 +1,10 @@
 //! What programs print: the text of each row of the table of log lines stands in the file that the row names.
 
-use crate::upstream::table::Table;
-use logs::table::{FILES, reasons, rows};
 use std::fs;
 use testkit::go::module_source;
+use testkit::project;
+use xtask::upstream::lines::{SaidLine, all, place, stands_in, unquoted};
+use xtask::upstream::table::Table;
 
 /// Whose source no Go module of a pinned version holds, and why.
 const NOT_LOOKED_UP: &[(&str, &str)] = &[
@@ -29,40 +30,13 @@ const NOT_LOOKED_UP: &[(&str, &str)] = &[
     ),
 ];
 
-/// Module and file of a row that can be looked up.
-fn place(source: &str, pins: &[&str]) -> Option<(String, String)> {
-    let mut words = source.split(' ');
-    let (name, version, file) = (words.next()?, words.next()?, words.next()?);
-    let module = match name {
-        "containerd/containerd" => "github.com/containerd/containerd/v2".to_owned(),
-        "aws/amazon-vpc-cni-k8s" => format!("github.com/{name}"),
-        "sigs.k8s.io/karpenter" | "sigs.k8s.io/aws-iam-authenticator" => name.to_owned(),
-        _ if name.starts_with("k8s.io/") || name.starts_with("github.com/") => name.to_owned(),
-        _ => return None,
-    };
-    let is_pinned = pins.contains(&version);
-    is_pinned.then(|| (format!("{module}@{version}"), file.trim_end_matches([';', ',']).to_owned()))
-}
-
-/// Whether a piece of what is said stands there. Errors are put together from several files, `doing this: doing that`:
-/// one of them is enough.
-fn stands_in(says: &str, file: &str, text: &str) -> bool {
-    const LEAST: usize = 8;
-    let pieces = says.split(['{', '}', '"', '\'', '`']).flat_map(|piece| piece.split(": "));
-    let letters = |piece: &str| piece.chars().filter(char::is_ascii_alphabetic).count();
-    let mut pieces = pieces.map(|piece| piece.trim_matches([' ', ':', ',', '.']));
-    pieces.any(|piece| letters(piece) >= LEAST && !file.ends_with(piece) && text.contains(piece))
-}
-
 #[test]
 fn what_programs_print_stands_in_their_source() {
-    let table = Table::read();
+    let table = Table::read(project()).expect("the table");
     let pins: Vec<&str> = table.pins.values().flatten().map(String::as_str).collect();
-    let said = FILES.iter().flat_map(|(_, text)| rows(text).expect("the table")).map(|row| (row.says, row.source));
-    let reasons = reasons().expect("the reasons").into_iter().map(|row| (row.says, row.source));
     let (mut complaints, mut looked_up) = (Vec::new(), 0);
-    for (says, source) in said.chain(reasons) {
-        let Some((module, file)) = place(&source, &pins) else {
+    for SaidLine { says, source } in all(project()).expect("the tables") {
+        let Some((module, version, file)) = place(&source).filter(|(_, version, _)| pins.contains(version)) else {
             let is_excused = |(names, _): &(&str, &str)| names.split(' ').any(|name| source.starts_with(name));
             if !NOT_LOOKED_UP.iter().any(is_excused) {
                 complaints.push(format!("{says}: {source} is no source that is looked up"));
@@ -70,8 +44,9 @@ fn what_programs_print_stands_in_their_source() {
             continue;
         };
         looked_up += 1;
-        let text = fs::read_to_string(module_source(&module).join(&file)).unwrap_or_default().replace("\\\"", "\"");
-        if !stands_in(&says, &file, &text) {
+        let module = format!("{module}@{version}");
+        let text = unquoted(&fs::read_to_string(module_source(&module).join(file)).unwrap_or_default());
+        if !stands_in(&says, file, &text) {
             complaints.push(format!("{says}: not in {module} {file}"));
         }
     }

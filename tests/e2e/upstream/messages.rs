@@ -1,6 +1,6 @@
 //! The fields of Kubernetes' messages that are read have the numbers and types that their `generated.proto` gives them.
 
-use super::{Table, download};
+use super::{download, table};
 use nodewhy::kube_client::protobuf::schema::{ANSWERS, Many, Message, MessageField, Shape};
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,7 +67,7 @@ fn fields_of(proto: &str, name: &str) -> Vec<String> {
 
 #[test]
 fn every_field_of_a_message_stands_in_its_proto() {
-    let table = Table::read();
+    let table = table();
     let sources = download(&table.pins);
     assert!(messages().len() > 15);
     for (name, message) in messages() {

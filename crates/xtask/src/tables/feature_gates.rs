@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// What is made of it.
 pub const TABLE: &str = "crates/readers/src/userdata/feature_gates.tsv";
 
 /// The minor versions of Kubernetes 1 that are read, each in its first release: gates come and go with minors.
-pub const MINORS: std::ops::RangeInclusive<u32> = 21..=37;
+pub const MINORS: RangeInclusive<u32> = 21..=37;
 
 /// Where gates are declared that a kubelet has: its own, and those of the libraries that register theirs beside them.
 /// Not every minor has every file.
@@ -26,9 +27,10 @@ const FILES: [(&str, &str); 8] = [
 
 /// One row a gate: the first and the last minor that know it, and where a minor takes one value only, that minor and
 /// that value. `source` gives the folder of a module.
-pub fn table(source: &dyn Fn(&str) -> Result<PathBuf, String>) -> Result<String, String> {
+pub fn table(source: &dyn Fn(&str) -> Result<PathBuf, String>, minors: RangeInclusive<u32>) -> Result<String, String> {
     let mut gates = BTreeMap::new();
-    for minor in MINORS {
+    let (first, last) = (*minors.start(), *minors.end());
+    for minor in minors {
         let mut texts = String::new();
         for (module, file) in FILES {
             texts += &fs::read_to_string(source(&format!("{module}{minor}.0"))?.join(file)).unwrap_or_default();
@@ -44,7 +46,6 @@ pub fn table(source: &dyn Fn(&str) -> Result<PathBuf, String>) -> Result<String,
             known.locked = locked.map(|to| known.locked.filter(|(_, was)| *was == to).unwrap_or((minor, to)));
         }
     }
-    let (first, last) = (MINORS.start(), MINORS.end());
     let mut table = format!(
         "# k8s.io/kubernetes and its libraries, 1.{first}.0 to 1.{last}.0\n# gate\tfirst minor\tlast minor\tlocked from\tto\n"
     );

@@ -8,13 +8,13 @@ pub const TABLE: &str = "crates/engine/src/upstream/instance_types.tsv";
 
 /// One row an instance type: its network interfaces on the card that the VPC CNI uses, the IPv4 addresses of each, and
 /// how many branches a trunk interface has, none where the type can have no trunk.
-/// `None` where the source is no longer shaped so.
-pub fn table(source: &str) -> Option<String> {
+/// `None` where the source is no longer shaped so. `module` is named at the top.
+pub fn table(source: &str, module: &str) -> Option<String> {
     let date = source.lines().find_map(|line| line.split_once("generated at ")?.1.get(..10))?;
     let mut rows: Vec<String> = source.split("\n\t\"").skip(1).map(row).collect::<Option<_>>()?;
     rows.sort();
     let rows = (!rows.is_empty()).then(|| rows.concat())?;
-    Some(format!("# {MODULE} {FILE}, as of {date}\n# type\tinterfaces\taddresses of each\tbranches of a trunk\n{rows}"))
+    Some(format!("# {module} {FILE}, as of {date}\n# type\tinterfaces\taddresses of each\tbranches of a trunk\n{rows}"))
 }
 
 fn row(entry: &str) -> Option<String> {

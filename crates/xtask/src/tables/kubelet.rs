@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// The tables that this module writes.
@@ -10,7 +11,7 @@ pub const CONFIG_TABLE: &str = "crates/readers/src/userdata/kubelet_config.tsv";
 pub const FLAGS_TABLE: &str = "crates/readers/src/userdata/kubelet_flags.tsv";
 
 /// The minor versions of Kubernetes 1 whose configuration is read: from the first that reads drop-in files.
-pub const MINORS: std::ops::RangeInclusive<u32> = 28..=37;
+pub const MINORS: RangeInclusive<u32> = 28..=37;
 
 /// The files that declare the types of the configuration.
 const FILES: [(&str, &str); 3] = [
@@ -26,9 +27,10 @@ type Sources<'s> = &'s dyn Fn(&str) -> Result<PathBuf, String>;
 
 /// One row a field, with its path as people write it, its type, and the first and last minor that has it. A list's
 /// items are `path[]`, the values of a map `path.*`.
-pub fn config(source: Sources<'_>) -> Result<String, String> {
+pub fn config(source: Sources<'_>, minors: RangeInclusive<u32>) -> Result<String, String> {
     let mut rows: BTreeMap<String, (String, u32, u32)> = BTreeMap::new();
-    for minor in MINORS {
+    let (first, last) = (*minors.start(), *minors.end());
+    for minor in minors {
         let fields = fields(&types(source, minor)?);
         if fields.is_empty() {
             return Err(format!("no field is found in the kubelet's configuration of 1.{minor}"));
@@ -38,7 +40,6 @@ pub fn config(source: Sources<'_>) -> Result<String, String> {
             (row.0, row.2) = (field.kind, minor);
         }
     }
-    let (first, last) = (MINORS.start(), MINORS.end());
     let mut table = format!(
         "# k8s.io/kubelet config/v1beta1 and the types of component-base in it, 1.{first}.0 to 1.{last}.0\n# path\ttype\tfirst minor\tlast minor\n"
     );
@@ -48,9 +49,8 @@ pub fn config(source: Sources<'_>) -> Result<String, String> {
     Ok(table)
 }
 
-/// One row a flag, with its type and the field of the configuration that it sets.
-pub fn flags(source: Sources<'_>) -> Result<String, String> {
-    let newest = *MINORS.end();
+/// One row a flag of the newest minor, with its type and the field of the configuration that it sets.
+pub fn flags(source: Sources<'_>, newest: u32) -> Result<String, String> {
     let fields = fields(&types(source, newest)?);
     let folder = source(&format!("k8s.io/kubernetes@v1.{newest}.0"))?;
     let mut table = format!("# k8s.io/kubernetes 1.{newest}.0 {FLAG_FILE}\n# flag\ttype\tfield of the configuration\n");

@@ -1,10 +1,18 @@
 //! The table of what nodewhy takes from upstream: table.toml says how to read it.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
 
-use engine::upstream::karpenter::Version;
 use serde::Deserialize;
 
+use super::version::Version;
+
+/// Where it is.
+pub const FILE: &str = "tests/e2e/upstream/table.toml";
+
+/// All of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -46,6 +54,7 @@ pub struct Own {
     pub names: Vec<String>,
 }
 
+/// What an entry is to upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -65,6 +74,7 @@ pub enum Kind {
     Timeouts,
 }
 
+/// A string of upstream.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Entry {
@@ -72,6 +82,7 @@ pub enum Entry {
     Full(Box<Full>),
 }
 
+/// An entry with more than its text.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Full {
@@ -84,8 +95,10 @@ pub struct Full {
 }
 
 impl Table {
-    pub fn read() -> Self {
-        toml::from_str(include_str!("table.toml")).expect("table.toml is as table.rs wants it")
+    /// The table of the repository at `root`.
+    pub fn read(root: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(root.join(FILE)).map_err(|error| format!("{FILE}: {error}"))?;
+        toml::from_str(&text).map_err(|error| format!("{FILE}: {error}"))
     }
 }
 
@@ -113,7 +126,7 @@ impl Entry {
 
 impl Source {
     /// What `entry` looks like in the file.
-    fn written(&self, kind: Kind, entry: &Entry) -> String {
+    pub fn written(&self, kind: Kind, entry: &Entry) -> String {
         let is_go = self.file.rsplit('.').next() == Some("go");
         match entry.full().and_then(|full| full.written.as_deref()) {
             Some(written) => one_line(written),
@@ -122,23 +135,47 @@ impl Source {
         }
     }
 
-    /// What is wrong with `entry` in the file of that version, given in [`one_line`]; `None` where there is no such
-    /// file.
-    pub fn complaint(&self, kind: Kind, entry: &Entry, version: &str, file: Option<&str>) -> Option<String> {
+    /// What is wrong with `entry` in the file of that version, given in [`one_line`]; `None` for `file` if there is no
+    /// such file.
+    pub fn fault(&self, kind: Kind, entry: &Entry, version: &str, file: Option<&str>) -> Option<Fault> {
         let full = entry.full();
         let since = full.and_then(|full| full.since.as_ref()).or(self.since.as_ref());
         let until = full.and_then(|full| full.until.as_ref()).or(self.until.as_ref());
         let wanted = since.is_none_or(|since| parsed(version) >= parsed(since))
             && until.is_none_or(|until| parsed(version) < parsed(until));
-        let written = self.written(kind, entry);
-        let is_there = file.is_some_and(|file| file.contains(&written));
-        let what = match (wanted, is_there) {
-            (true, true) | (false, false) => return None,
-            (true, false) if file.is_none() => "the file is gone",
-            (true, false) => "is not there",
-            (false, true) => "is there, outside of the versions that the table gives it",
-        };
-        Some(format!("{}@{version} {}: {kind:?} {:?}, written {written}: {what}", self.module, self.file, entry.text()))
+        let is_there = file.is_some_and(|file| file.contains(&self.written(kind, entry)));
+        match (wanted, is_there) {
+            (true, true) | (false, false) => None,
+            (true, false) if file.is_none() => Some(Fault::FileGone),
+            (true, false) => Some(Fault::Missing),
+            (false, true) => Some(Fault::Unexpected),
+        }
+    }
+
+    /// The same as a sentence.
+    pub fn complaint(&self, kind: Kind, entry: &Entry, version: &str, file: Option<&str>) -> Option<String> {
+        let fault = self.fault(kind, entry, version, file)?;
+        let (written, text) = (self.written(kind, entry), entry.text());
+        Some(format!("{}@{version} {}: {kind:?} {text:?}, written {written}: {fault}", self.module, self.file))
+    }
+}
+
+/// What is wrong with an entry in a version of its module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    FileGone,
+    Missing,
+    /// It is there, and `since` or `until` says that it is not.
+    Unexpected,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FileGone => "the file is gone",
+            Self::Missing => "is not there",
+            Self::Unexpected => "is there, outside of the versions that the table gives it",
+        })
     }
 }
 
