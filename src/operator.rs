@@ -525,7 +525,11 @@ fn say_ended(orders: &[Order]) {
     });
     let ended: Vec<_> = ended.collect();
     if !ended.is_empty() {
-        tracing::info!(machines = ended.len(), names = some_of(&ended), "ended while no replica of nodewhy was writing");
+        tracing::info!(
+            machines = ended.len(),
+            names = some_of(&ended),
+            "ended while no replica of nodewhy was writing"
+        );
     }
 }
 

@@ -4,9 +4,9 @@ use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::explain::logged;
+use crate::explain::pull;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::explain::pull;
 use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
