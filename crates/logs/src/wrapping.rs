@@ -48,9 +48,8 @@ pub(crate) fn unwrapped<'l>(line: &'l str, year: &mut Option<i32>) -> Line<'l> {
     } else if let Some(behind) = since_boot(rest) {
         rest = behind;
         // `NVRM: …` is the kernel's own.
-        if let Some((None, program, message)) =
-            syslog(behind).filter(|(_, program, _)| behind[program.len()..].starts_with('['))
-        {
+        let has_process = behind.split(": ").next().is_some_and(|tag| tag.trim_end_matches(':').ends_with(']'));
+        if let Some((None, program, message)) = syslog(behind).filter(|_| has_process) {
             (out.program, rest) = (Some(Cow::Borrowed(program)), message);
         }
     }
@@ -338,6 +337,8 @@ mod tests {
                 "2024-08-12T07:29:41+00:00|ip|kubelet|-|a \"b\"",
             ),
             ("[   12.302114] host-ctr[1433]: x: y", "|-|host-ctr|-|x: y"),
+            ("[    4.101234] (tune)[812]: x: y", "|-|systemd|-|x: y"),
+            ("[    4.101234] NVRM: x[1]: y", "|-|-|-|NVRM: x[1]: y"),
             (
                 "[   13.2] cloud-init[1829]: May 29 08:27:42 localhost nodeadm[1619]: x",
                 "2024-05-29T08:27:42+00:00|localhost|nodeadm|-|x",
