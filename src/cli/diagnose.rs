@@ -7,7 +7,6 @@ use crate::ingest::logs::{Bounds, Logs};
 use crate::ingest::{dump, dump_time, logs};
 use crate::report::{self, Background, Format, history};
 use chrono::{DateTime, Utc};
-use clap::Args;
 use engine::api::NodeDiagnosis;
 use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;

@@ -169,9 +169,10 @@ async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<V
     let listed = listed.map_err(|_| ReadFailure::Unanswered("no answer in time".to_owned()))?;
     let mut agents = Vec::new();
     for pod in listed.map_err(|error| failure::of(&error))?.items {
-        let (object, _) = pod.read(Input::Pods, &resource).map_err(ReadFailure::Unanswered)?;
-        let Object::Pod(read) = object else { continue };
-        let own = read.status.container_statuses.iter().find(|container| container.name == CONTAINER);
+        let read = pod.read(Input::Pods, &resource);
+        let (object, _) = read.map_err(|why| ReadFailure::Unanswered(failure::said(&why)))?;
+        let Object::Pod(agent) = object else { continue };
+        let own = agent.status.container_statuses.iter().find(|container| container.name == CONTAINER);
         let ended = |state: Option<&ContainerState>| state.is_some_and(|state| state.terminated.is_some());
         let waits = own.is_some_and(|own| own.state.waiting.is_some());
         let runs = !waits && !ended(own.map(|own| &own.state));
@@ -187,7 +188,7 @@ async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<V
     Ok(agents)
 }
 
-/// Pods, whose objects stay text: the whole type would be 100 more types in the program.
+/// Pods, whose objects stay text: the complete type would bring every type within it into the program.
 fn pods() -> ApiResource {
     ApiResource::erase::<Pod>(&())
 }

@@ -59,7 +59,7 @@ pub fn counted(group: &[Diagnosed]) -> String {
     let Some((first, _)) = group.first() else { return String::new() };
     let kind = &first.spec.subject.kind;
     let is_one_kind = group.iter().all(|(diagnosis, _)| diagnosis.spec.subject.kind == *kind);
-    counted_as(group.len(), if is_one_kind { kind } else { "machine" })
+    counted_as(group.len(), if is_one_kind { kind.as_str() } else { "machine" })
 }
 
 /// What all of the group have here, such as one NodePool.

@@ -227,7 +227,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         unknowns,
         alternatives,
         suspects,
-        fix: Some(Fix { summary: finding.fix, disruption: Some(disruption.into()), steps, documentation }),
+        fix: Some(Fix { summary: finding.fix, disruption, steps, documentation }),
         first_observed_at: case.wait.since,
         // Who does not run deletes nothing.
         terminates_at: case

@@ -219,8 +219,34 @@ pub struct Fact {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
     pub count: u64,
+    /// The step of the boot that this is, if it is the first that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootStep>,
     pub first: LogLine,
     pub last: LogLine,
+}
+
+/// The step of a boot that failed before all others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BootStep {
+    /// The unit of systemd, by its id and what it does, as far as the log tells; empty if it failed before the log begins.
+    pub unit: String,
+    /// Its id, if it can be a word of a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What it said just before, then the kernel about a disk, the network, the memory or SELinux.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<LogLine>,
+    /// What systemd did not start for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needed_by: Vec<String>,
+    /// The target of the boot that was reached last before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached: Option<String>,
+    /// Disks and parts of the network that failed earlier, and that the boot went on without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<LogLine>,
 }
 
 impl Fact {
@@ -259,14 +285,19 @@ impl Fact {
         self.ends |= other.ends;
         self.vague &= other.vague;
         self.unknown &= other.unknown;
+        if self.boot.is_none() {
+            self.boot = other.boot.take();
+        }
         for (name, value) in std::mem::take(&mut other.names) {
             self.names.entry(name).or_insert(value);
         }
     }
 
-    /// The root of all trouble is the least of these.
-    pub fn rank(&self) -> (bool, bool, Phase, Trouble) {
-        (self.vague, !self.ends, self.blocks, self.trouble)
+    /// The root of all trouble is the least of these. Of what says little, the first step of the boot that failed says most.
+    pub fn rank(&self) -> (bool, bool, bool, Option<DateTime<Utc>>, Phase, Trouble) {
+        let step = self.boot.as_ref().filter(|step| !step.unit.is_empty());
+        let since = step.and(self.first.time);
+        (self.vague, self.vague && step.is_none(), !self.ends, since, self.blocks, self.trouble)
     }
 }
 

@@ -72,6 +72,7 @@ fn fact(program: &str, trouble: Trouble, said: LogLine) -> Fact {
         unknown: true,
         names: BTreeMap::new(),
         count: 1,
+        boot: None,
         first: said.clone(),
         last: said,
     }
@@ -101,7 +102,7 @@ fn ended(message: &str) -> Option<&str> {
 }
 
 /// `kubelet` runs in `kubelet.service`, nodeadm in `nodeadm-config.service`, a snap's daemon in `snap.NAME.service`.
-fn is_of(unit: &str, program: &str) -> bool {
+pub(crate) fn is_of(unit: &str, program: &str) -> bool {
     let unit = unit.strip_prefix("snap.").unwrap_or(unit);
     unit.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
@@ -128,7 +129,7 @@ pub(crate) fn complains(line: &str) -> bool {
     }
 }
 
-fn is_error(message: &str) -> bool {
+pub(crate) fn is_error(message: &str) -> bool {
     const WORDS: [&str; 9] =
         ["error", "fail", "fatal", "cannot", "not found", "no such", "denied", "invalid", "unexpected"];
     let is_told = matches!(klog_level(message), Some('I' | 'W'));

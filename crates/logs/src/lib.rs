@@ -7,6 +7,7 @@
 // Nothing may panic on input.
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]
 
+mod boot;
 mod denial;
 pub mod fact;
 mod framing;

@@ -1,5 +1,6 @@
 //! From files to journeys: every line once, in bounded memory.
 
+use crate::boot::Boot;
 use crate::denial::denied;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Trouble};
 use crate::framing::{RawLines, Utf16};
@@ -285,6 +286,8 @@ struct OneFile<'f> {
     most: usize,
     known: u64,
     last_words: LastWords,
+    /// The boot of which a machine's own file tells.
+    boot: Boot,
     /// The process that ended last as another program than the kubelet, in a file whose lines name none.
     ended: Option<u32>,
     /// Of a component that runs on the machine: its last line that speaks of an error, with number and time.
@@ -305,6 +308,7 @@ impl<'f> OneFile<'f> {
             most,
             known: 0,
             last_words: LastWords::default(),
+            boot: Boot::default(),
             ended: None,
             last_error: None,
             panic: None,
@@ -400,6 +404,10 @@ impl<'f> OneFile<'f> {
 
     fn line(&mut self, number: u64, raw: &[u8]) {
         let is_first = number == 1;
+        let is_of_machine = self.of.is_none() && self.program.is_none();
+        if is_of_machine {
+            self.boot.keep(number, raw);
+        }
         let fits = TABLE.may_fit(raw);
         if fits || self.panic.is_some() {
             self.trace(number, raw);
@@ -452,6 +460,9 @@ impl<'f> OneFile<'f> {
         let journey = self.subjects.entry(whose).or_default();
         journey.heard_at(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
+        if fits && is_of_machine && self.boot.hear(&line, &text, self.year, seen) {
+            self.known += 1;
+        }
         if let Some(program) = line.program.as_deref() {
             let proves = said.as_ref().is_some_and(|said| said.known.row.blocks.is_some());
             if let Some(fact) = self.last_words.hear(program, (&line.message, &message), proves, seen) {
@@ -557,10 +568,15 @@ impl<'f> OneFile<'f> {
             .keys()
             .filter_map(|whose| if let Whose::Host(host) = whose { Some(host.clone()) } else { None })
             .collect();
-        if let [host] = hosts.as_slice()
-            && let Some(here) = self.subjects.remove(&Whose::Here)
-        {
-            self.subjects.entry(Whose::Host(host.clone())).or_default().extend(here);
+        let mut machine = Whose::Here;
+        if let [host] = hosts.as_slice() {
+            machine = Whose::Host(host.clone());
+            if let Some(here) = self.subjects.remove(&Whose::Here) {
+                self.subjects.entry(machine.clone()).or_default().extend(here);
+            }
+        }
+        if let Some(journey) = self.subjects.get_mut(&machine) {
+            std::mem::take(&mut self.boot).tell(journey);
         }
         let mut out = Vec::new();
         for (whose, mut journey) in self.subjects {
@@ -668,6 +684,7 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
             unknown: false,
             names,
             count: 1,
+            boot: None,
             first: seen.clone(),
             last: seen,
         },
@@ -715,6 +732,7 @@ fn unexplained(seen: LogLine) -> Fact {
         unknown: true,
         names: BTreeMap::new(),
         count: 1,
+        boot: None,
         first: seen.clone(),
         last: seen,
     }

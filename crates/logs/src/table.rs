@@ -1,5 +1,6 @@
 //! What lines mean: one file a program in `crates/logs/table`.
 
+use crate::boot;
 use crate::fact::{Phase, Reason, Trouble};
 use crate::pattern::Pattern;
 use crate::wrapping::PANIC;
@@ -239,8 +240,9 @@ impl Table {
         }
         let reasons = reasons().unwrap_or_default();
         table.reasons = reasons.into_iter().filter_map(|r| Some((Pattern::new(&r.says)?, r.reason))).collect();
-        // Behind those of the rows: of what no row knows, Karpenter's errors are kept.
-        let needles = table.rows.iter().map(|known| known.pattern.needle()).chain([KARPENTERS_ERROR, PANIC]);
+        // Behind those of the rows: of what no row knows, Karpenter's errors and the steps of a boot are kept.
+        let needles = table.rows.iter().map(|known| known.pattern.needle());
+        let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(boot::NEEDLES);
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();

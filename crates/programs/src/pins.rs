@@ -15,6 +15,8 @@ pub struct Pin {
     pub version: String,
     /// Below the project's folder.
     pub place: String,
+    /// It is a program, not a library that one of our own programs calls.
+    pub is_program: bool,
     /// It is to be of this minor: the folder of its go.mod ends with `-1.28`.
     pub minor: Option<(u64, u64)>,
 }
@@ -28,6 +30,7 @@ pub fn all() -> Result<Vec<Pin>, String> {
         module: module.to_owned(),
         version: version.to_owned(),
         place: format!("crates/programs/src/{file}"),
+        is_program: true,
         minor: None,
     };
     let mut pins = Vec::new();
@@ -103,10 +106,11 @@ fn of_go_mod(text: &str, place: &str) -> Vec<Pin> {
     let mut pins = Vec::new();
     for (module, rest) in required {
         let (version, comment) = rest.split_once(' ').unwrap_or((rest, ""));
-        let is_asked_for = comment.is_empty() || tools.iter().any(|tool| is_below(tool, module));
+        let is_program = tools.iter().any(|tool| is_below(tool, module));
         // v0.0.0 stands for what a `replace` says.
-        if is_asked_for && version.starts_with('v') && version != "v0.0.0" {
-            pins.push(Pin { module: module.to_owned(), version: version.to_owned(), place: place.to_owned(), minor });
+        if (is_program || comment.is_empty()) && version.starts_with('v') && version != "v0.0.0" {
+            let [module, version, place] = [module, version, place].map(str::to_owned);
+            pins.push(Pin { module, version, place, is_program, minor });
         }
     }
     pins
@@ -120,8 +124,9 @@ mod tests {
     fn tools_and_direct_requirements_are_pins() {
         let go_mod = "module nodewhy.dev/tests/x\n\ngo 1.26.0\n\ntool (\n\texample.com/a/cmd/x\n)\n\nrequire example.com/direct v1.2.3\n\nrequire (\n\t// A comment\n\texample.com/a v1.0.0 // indirect\n\texample.com/ab v1.1.0 // indirect\n\texample.com/replaced v0.0.0\n)\n\nreplace (\n\texample.com/replaced => example.com/replaced v0.36.3\n)\n";
         let pins = of_go_mod(go_mod, "tests/kubelet-1.28/go.mod");
-        let shown: Vec<_> = pins.iter().map(|pin| format!("{} {}", pin.module, pin.version)).collect();
-        assert_eq!(shown, ["example.com/direct v1.2.3", "example.com/a v1.0.0"]);
+        let shown: Vec<_> =
+            pins.iter().map(|pin| format!("{} {} {}", pin.module, pin.version, pin.is_program)).collect();
+        assert_eq!(shown, ["example.com/direct v1.2.3 false", "example.com/a v1.0.0 true"]);
         assert!(pins.iter().all(|pin| pin.minor == Some((1, 28))));
         let elsewhere =
             of_go_mod("tool example.com/a\nrequire example.com/a v1.0.0 // indirect\n", "control-plane/go.mod");

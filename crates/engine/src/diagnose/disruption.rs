@@ -1,6 +1,6 @@
 //! What a fix does to running pods, in words: from the commands of its steps, and from the object to change.
 
-use crate::api::{Blame, FixStep, Risk};
+use crate::api::{Blame, FixStep, Risk, Text};
 
 /// What happens to running pods if somebody changes an object of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const KINDS: &[(&str, Change)] = &[
 ];
 
 /// One sentence for each object that the steps change. If they only read, one about a change of the blamed object.
-pub fn of(steps: &[FixStep], blame: Option<&Blame>) -> String {
+pub fn of(steps: &[FixStep], blame: Option<&Blame>) -> Option<Text> {
     let mut sentences: Vec<String> = Vec::new();
     for step in steps.iter().filter(|step| step.risk != Risk::Inspect) {
         let sentence = of_step(step, blame);
@@ -60,7 +60,7 @@ pub fn of(steps: &[FixStep], blame: Option<&Blame>) -> String {
         }
         sentences.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref())));
     }
-    sentences.join(" ")
+    (!sentences.is_empty()).then(|| sentences.join(" ").into())
 }
 
 fn of_step(step: &FixStep, blame: Option<&Blame>) -> String {
@@ -188,8 +188,12 @@ mod tests {
     use super::of;
     use crate::api::{Blame, FixStep, Risk};
 
+    fn said(steps: &[FixStep], blame: Option<&Blame>) -> String {
+        of(steps, blame).map_or_else(String::new, |text| text.to_string())
+    }
+
     fn told(risk: Risk, command: &str) -> String {
-        of(&[FixStep { text: "Do it".into(), command: Some(command.to_owned()), risk }], None)
+        said(&[FixStep { text: "Do it".into(), command: Some(command.to_owned()), risk }], None)
     }
 
     #[test]
@@ -225,10 +229,11 @@ mod tests {
         let blame = Blame::object("apps/v1", "DaemonSet", "aws-node");
         let steps = [look];
         assert_eq!(
-            of(&steps, Some(&blame)),
+            said(&steps, Some(&blame)),
             "The commands only read. A change of DaemonSet aws-node restarts its pods."
         );
-        assert_eq!(of(&steps, None), "The commands only read.");
+        assert_eq!(said(&steps, None), "The commands only read.");
+        assert_eq!(of(&[], None), None);
     }
 
     #[test]
@@ -240,8 +245,8 @@ mod tests {
         };
         let blame = |field: &str| Blame::object("karpenter.sh/v1", "NodePool", "general").field(field);
         let steps = [edit];
-        let limits = of(&steps, Some(&blame("spec.limits.cpu")));
+        let limits = said(&steps, Some(&blame("spec.limits.cpu")));
         assert_eq!(limits, "A change of spec.limits.cpu of NodePool general restarts no pods.");
-        assert!(of(&steps, Some(&blame("spec.template.spec.taints"))).contains("drift"));
+        assert!(said(&steps, Some(&blame("spec.template.spec.taints"))).contains("drift"));
     }
 }

@@ -7,10 +7,13 @@ use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
 use crate::explain::denial::{self, Denial};
 use crate::objects::{Node, Pod};
-use logs::fact::{Fact, LogLine, Phase, Reason, Trouble};
+use logs::fact::{BootStep, Fact, LogLine, Phase, Reason, Trouble};
 use logs::journey::Journey;
 use logs::table::{is_about_others, program_of};
 use readers::source_text::Span;
+
+/// What the table calls lines of systemd.
+const SYSTEMD: &str = "systemd";
 
 /// The error that stops the machine, before all others in its log.
 #[derive(Debug, Clone, Copy)]
@@ -63,22 +66,8 @@ pub(crate) fn of_kind<'w>(case: &Case<'w>, trouble: Trouble) -> Option<Root<'w>>
 
 /// The root of the trouble of one log.
 fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: Whose<'w>) -> Option<Root<'w>> {
-    let open = journey.open();
-    // A unit of systemd that nothing needs keeps no machine from booting.
-    let is_needed = is_needed(&open);
-    let is_idle = |fact: &Fact| fact.names.contains_key("unit") != is_needed && is_of_units(fact);
-    let fact = open.into_iter().filter(|fact| !is_idle(fact)).find(|fact| explains(case, fact))?;
+    let fact = journey.open().into_iter().find(|fact| explains(case, fact))?;
     Some(Root { fact, journey, whose })
-}
-
-/// Whether the console says that other units need the failed one.
-fn is_needed(open: &[&Fact]) -> bool {
-    open.iter().any(|fact| fact.names.contains_key("needs"))
-}
-
-/// Whether it is of a unit on the console: one that failed, or what needs it.
-fn is_of_units(fact: &Fact) -> bool {
-    fact.program == "systemd" && ["unit", "needs"].iter().any(|name| fact.names.contains_key(*name))
 }
 
 /// The common part of the machines that should behave alike, if they agree.
@@ -88,7 +77,8 @@ fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
         return None;
     }
     // A device that fails, and a full disk, are the machine's own; what every boot mounts, and needs, is the image's.
-    let is_mounted = |root: &Root<'_>| root.fact.names.contains_key("what") && is_needed(&root.journey.open());
+    let is_needed = |fact: &Fact| fact.boot.as_ref().is_some_and(|step| !step.needed_by.is_empty());
+    let is_mounted = |root: &Root<'_>| root.fact.trouble == Trouble::DiskFails && is_needed(root.fact);
     let is_shared =
         |root: &Root<'_>| !matches!(root.fact.trouble, Trouble::DeviceFails | Trouble::DiskFails) || is_mounted(root);
     let is_ahead = |fact: &Fact| passed.is_none_or(|passed| passed < fact.blocks);
@@ -250,7 +240,7 @@ impl Root<'_> {
         let fact = self.fact;
         let often = if fact.count > 1 { format!(" (logged {} times)", fact.count) } else { String::new() };
         let (machine, means, reason) = (self.machine(case), &fact.means, self.reason());
-        let told_of = format!("{machine} {means}{reason}{often}: {}", excerpt(&fact.last.text));
+        let told_of = format!("{machine} {means}{reason}{often}: {}", excerpt(&self.words().text));
         let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
         // That a script failed, cloud-init says; why, the script itself has said before.
         let before = self.journey.open().into_iter().find(|other| {
@@ -260,11 +250,16 @@ impl Root<'_> {
             Some(other) => format!("{summary}; before that: {}", excerpt(&other.last.text)),
             None => summary,
         };
+        let summary = match &fact.boot {
+            Some(step) => format!("{}.{}", summary.trim_end_matches('.'), boot_in_words(step)),
+            None => summary,
+        };
         let others = self.journey.open().into_iter().filter(|other| *other != fact && explains(case, other));
         let others = others.take(3).map(|other| told(other, &other.means));
         let came_to = came_to(self.journey);
         let finding =
-            Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(others).with_all(came_to);
+            Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(self.of_boot()).with_all(others);
+        let finding = finding.with_all(came_to);
         let because = match self.whose {
             Whose::Own => return finding,
             Whose::Taken => "no other machine here is unfinished, so the log is taken for this one's",
@@ -274,6 +269,33 @@ impl Root<'_> {
             }
         };
         finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {}", self.named()), because))
+    }
+
+    /// Whether it is the first unit of the boot that failed, and no row of the table knows it.
+    pub(crate) fn is_unit_of_boot(&self) -> bool {
+        self.fact.boot.is_some() && self.fact.unknown && self.fact.program == SYSTEMD
+    }
+
+    /// The line that says most: of a step of the boot its own last words, not that it failed.
+    fn words(&self) -> &LogLine {
+        let own_words = self.fact.unknown && self.fact.program != SYSTEMD;
+        let said = self.fact.boot.as_ref().filter(|_| !own_words).and_then(|step| step.said.first());
+        said.unwrap_or(if self.fact.boot.is_some() { &self.fact.first } else { &self.fact.last })
+    }
+
+    /// What was logged just before a step of the boot failed.
+    fn of_boot(&self) -> Vec<Evidence> {
+        let Some(step) = &self.fact.boot else { return Vec::new() };
+        let said = step.said.iter().filter(|line| **line != self.fact.last);
+        let said = said.map(|line| at(line, format!("logged just before {} failed", step.unit)));
+        let earlier = step.earlier.iter().map(|line| at(line, "failed earlier, and the boot went on".to_owned()));
+        said.chain(earlier).collect()
+    }
+
+    /// The command that shows the failed unit's own log, on the instance.
+    pub(crate) fn unit_log(&self) -> Option<String> {
+        let id = self.fact.boot.as_ref()?.id.as_ref()?;
+        Some(format!("journalctl -b -u {id}"))
     }
 
     /// The log's name of its machine.
@@ -313,6 +335,16 @@ impl Root<'_> {
         names.sort_by_key(|name| std::cmp::Reverse(name.len()));
         names.iter().find_map(|name| text.find(name).map(|start| Span::new(start, start + name.len())))
     }
+}
+
+/// How far the boot came, and what did not start after it: sentences that follow another.
+fn boot_in_words(step: &BootStep) -> String {
+    let reached = step.reached.as_ref().map(|target| format!(" Before that, the boot reached {target}."));
+    let needed = match step.needed_by.as_slice() {
+        [] => None,
+        units => Some(format!(" systemd did not start what needs it: {}.", units.join(", "))),
+    };
+    [reached, needed].into_iter().flatten().collect()
 }
 
 /// `i-0abc…`, otherwise the machine's name.

@@ -24,11 +24,17 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = told else { return Opinion::Silent };
     let fix = if root.fact.names.contains_key("type") {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
-    } else if ["unit", "what"].iter().any(|name| root.fact.names.contains_key(*name)) {
-        "Boot an image in which the unit starts: an earlier version, or a newer one that fixes it. Also check for a disk that differs from what the image expects, such as a snapshot with other contents."
+    } else if root.is_unit_of_boot() || root.fact.names.contains_key("what") {
+        "Boot an image in which the unit starts: an earlier version, or a newer one that fixes it. Correct the user data if the quoted lines name something from it. Also check for a disk that differs from what the image expects, such as a snapshot with other contents."
     } else {
         "Correct what the line names: the script of the user data, the image, or a disk of the instance."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = match root.unit_log() {
+        Some(command) => {
+            finding.step(Risk::Inspect, format!("Read the log of the unit on the instance ({command})"), None)
+        }
+        None => finding,
+    };
     finding.blaming(root.user_data(case)).into()
 }

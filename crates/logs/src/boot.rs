@@ -1,0 +1,835 @@
+//! Which unit of the boot failed first, what it said just before, and how far the boot had come.
+//!
+//! systemd prints that a job failed, and at once that all jobs failed that need it: what is printed last is the last
+//! consequence. Source: systemd v257 src/core/job.c `job_finish_and_invalidate` (the message, then
+//! `job_fail_dependencies`), `job_emit_done_message` (the console's status words).
+
+use crate::fact::{BootStep, Fact, LogLine, Phase, Trouble};
+use crate::journey::Journey;
+use crate::last_words::{is_error, is_of};
+use crate::quoted::{named, shown};
+use crate::wrapping::{Line, plain, unwrapped, without_colors};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What makes a line worth a look: the table looks for these, too.
+pub(crate) const NEEDLES: [&str; 17] = [
+    "Failed to start ",
+    "Failed to mount ",
+    "Failed to listen on ",
+    "Failed to activate swap ",
+    "Timed out starting ",
+    "Timed out waiting for device ",
+    "Dependency failed for ",
+    ": Failed with result '",
+    "ain process exited",
+    "See 'systemctl status ",
+    " running for ",
+    " running (",
+    "Started ",
+    "Finished ",
+    "Mounted ",
+    "Reached target ",
+    "Linux version ",
+];
+
+/// One boot, as far as a file tells of it.
+#[derive(Debug, Default)]
+pub(crate) struct Boot {
+    recent: Recent,
+    /// What failed and did not come up later, in order.
+    failed: Vec<Failed>,
+    /// The target that was reached last.
+    reached: Option<String>,
+    /// The job that the boot waits for, while nothing else happens.
+    awaits: Option<Awaited>,
+    /// The id of the unit whose process failed, and the line: the next may say which job failed with it.
+    exited: Option<(String, u64)>,
+    /// How many failed so far.
+    count: u64,
+    /// A kubelet was started in this boot: what fails from then on did not keep it from that.
+    has_kubelet: bool,
+}
+
+/// A unit that failed.
+#[derive(Debug)]
+struct Failed {
+    unit: UnitName,
+    /// Which failure it was, the newest of this unit.
+    number: u64,
+    /// What systemd did not start for it.
+    needed_by: Vec<UnitName>,
+    /// It came up later. What was not started for it was not started all the same.
+    came_up: bool,
+    /// All else that was to be started was.
+    boot_ended: bool,
+    /// The target that had been reached.
+    reached: Option<String>,
+    near: Vec<Near>,
+    seen: LogLine,
+}
+
+/// What was said last, from its first line on: that names the error, and the others repeat it.
+fn together<'n>(said: &[&'n Near]) -> impl Iterator<Item = &'n Near> {
+    let is_apart =
+        |pair: &[&Near]| matches!(pair, [one, other] if other.said.line.saturating_sub(one.said.line) > NEXT);
+    let begin = said.windows(2).rposition(is_apart).map_or(0, |at| at + 1);
+    said.iter().skip(begin).copied()
+}
+
+/// A job for which the boot waits.
+#[derive(Debug)]
+struct Awaited {
+    unit: UnitName,
+    seconds: u64,
+    reached: Option<String>,
+    seen: LogLine,
+}
+
+/// A line that was said just before a unit failed.
+#[derive(Debug)]
+struct Near {
+    program: String,
+    /// The unit of which systemd, or what is about to become its process, speaks.
+    unit: Option<String>,
+    /// It speaks of a disk, the network, the memory or SELinux: that may be behind any unit's failure.
+    is_ground: bool,
+    said: LogLine,
+}
+
+/// A unit as the log calls it: by its id, its description, or both.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct UnitName {
+    id: Option<String>,
+    description: Option<String>,
+}
+
+/// What a line says of the boot.
+#[derive(Debug, PartialEq, Eq)]
+enum Event {
+    /// A kernel prints its first line.
+    Begins,
+    Starts(UnitName),
+    Up(UnitName),
+    Reached(UnitName),
+    Failed(UnitName),
+    Needs(UnitName),
+    /// Its process failed: the job may fail with it, or start it again.
+    Exited(String),
+    /// The console's hint behind a failure names the unit.
+    Hint(String),
+    Awaits(UnitName, u64),
+}
+
+/// Units beyond this are not kept: the first that failed is wanted.
+const MOST: usize = 40;
+
+/// Between the end of a process and the end of its job nearly nothing is printed, in lines.
+const NEXT: u64 = 3;
+
+/// What was said longer before the failure has nothing to do with it. A job fails at the latest after 90 seconds, if its unit
+/// does not say otherwise. Source: systemd v257 man/systemd-system.conf.xml (DefaultTimeoutStartSec=).
+const BREATH: TimeDelta = TimeDelta::seconds(120);
+
+impl Boot {
+    /// Keeps the line as it was written: whether it counts only a later one tells.
+    pub(crate) fn keep(&mut self, number: u64, raw: &[u8]) {
+        self.recent.keep(number, raw);
+    }
+
+    /// Takes in a line that one of [`NEEDLES`] is in; whether it tells of something that does not start. `text` is the whole
+    /// of it, without colors.
+    pub(crate) fn hear(
+        &mut self,
+        line: &Line<'_>,
+        text: &str,
+        year: Option<i32>,
+        seen: impl FnOnce() -> LogLine,
+    ) -> bool {
+        if is_of_user_manager(text) {
+            return false;
+        }
+        let Some(event) = event(line) else { return false };
+        let is_trouble = matches!(event, Event::Failed(_) | Event::Needs(_) | Event::Awaits(..));
+        if !matches!(event, Event::Awaits(..) | Event::Hint(_) | Event::Exited(_)) {
+            self.awaits = None;
+        }
+        match event {
+            // Another boot may fail as the one before did: what failed counts until something else is known.
+            Event::Begins => {
+                self.reached = None;
+                self.has_kubelet = false;
+                self.has_ended(false);
+            }
+            Event::Starts(_) => {}
+            Event::Up(unit) => self.is_up(&unit),
+            Event::Reached(unit) => {
+                if unit.is_one_of(&ENDS) {
+                    self.has_ended(true);
+                }
+                self.has_kubelet &= !unit.is_one_of(&BEGINS);
+                self.is_up(&unit);
+                self.reached = Some(unit.in_words());
+            }
+            Event::Exited(id) => self.exited = Some((id, seen().line)),
+            Event::Hint(id) => {
+                if let Some(last) = self.newest().filter(|last| last.needed_by.is_empty()) {
+                    last.unit.id.get_or_insert(id);
+                }
+            }
+            Event::Failed(mut unit) => {
+                let seen = seen();
+                // The journal names the unit's id in the line before.
+                let just = self.exited.take().filter(|(_, line)| seen.line.saturating_sub(*line) <= NEXT);
+                if let Some((id, _)) = just.filter(|_| unit.id.is_none()) {
+                    unit.id = Some(id);
+                }
+                self.fails(unit, year, seen);
+            }
+            Event::Needs(unit) => self.is_not_started(unit, seen),
+            Event::Awaits(unit, seconds) => {
+                let reached = self.reached.clone();
+                self.awaits = Some(Awaited { unit, seconds, reached, seen: seen() });
+            }
+        }
+        is_trouble
+    }
+
+    fn fails(&mut self, unit: UnitName, year: Option<i32>, seen: LogLine) {
+        self.count += 1;
+        if self.has_kubelet && !unit.is_one_of(&KUBELET_AND_RUNTIME) {
+            return;
+        }
+        if let Some(again) = self.failed.iter_mut().find(|failed| failed.unit.is_same(&unit)) {
+            (again.number, again.came_up) = (self.count, false);
+            return;
+        }
+        if self.failed.len() < MOST {
+            let near = self.recent.near(&unit, year, &seen);
+            self.add(unit, near, seen);
+        }
+    }
+
+    fn add(&mut self, unit: UnitName, near: Vec<Near>, seen: LogLine) {
+        self.failed.push(Failed {
+            unit,
+            number: self.count,
+            needed_by: Vec::new(),
+            came_up: false,
+            boot_ended: false,
+            reached: self.reached.clone(),
+            near,
+            seen,
+        });
+    }
+
+    fn has_ended(&mut self, boot_ended: bool) {
+        for failed in &mut self.failed {
+            failed.boot_ended = boot_ended;
+        }
+    }
+
+    /// What failed last.
+    fn newest(&mut self) -> Option<&mut Failed> {
+        let count = self.count;
+        self.failed.iter_mut().find(|failed| failed.number == count)
+    }
+
+    /// A unit was not started, for what failed last: systemd says so at once.
+    fn is_not_started(&mut self, unit: UnitName, seen: impl FnOnce() -> LogLine) {
+        if self.failed.is_empty() && self.count == 0 && !self.has_kubelet {
+            // What failed was printed before the log begins.
+            self.add(UnitName::default(), Vec::new(), seen());
+        }
+        // The console of some images has what the journal has, too.
+        let is_new = |newest: &Failed| !newest.needed_by.iter().any(|other| other.is_same(&unit));
+        if let Some(newest) = self.newest().filter(|newest| newest.needed_by.len() < MOST && is_new(newest)) {
+            newest.needed_by.push(unit);
+        }
+    }
+
+    /// A unit came up. If the kubelet did, so is all that it needs.
+    fn is_up(&mut self, unit: &UnitName) {
+        if unit.is_one_of(&KUBELET) {
+            self.has_kubelet = true;
+            self.failed.clear();
+        }
+        for failed in &mut self.failed {
+            failed.came_up |= failed.unit.is_same(unit);
+            failed.needed_by.retain(|other| !other.is_same(unit));
+        }
+        self.failed.retain(|failed| !failed.came_up || !failed.needed_by.is_empty());
+    }
+
+    /// Tells the journey of this machine which step of its boot failed first.
+    pub(crate) fn tell(self, journey: &mut Journey) {
+        let first = self.failed.iter().position(Failed::stops_boot);
+        let Some(at) = first else {
+            if let Some(waits) = self.awaits.filter(|waits| waits.is_long() && !self.has_kubelet) {
+                journey.facts.push(waits.fact());
+            }
+            return;
+        };
+        let (before, rest) = self.failed.split_at(at);
+        let Some(failed) = rest.first() else { return };
+        // A kubelet or containerd may fail for what a script of user data left undone.
+        let is_late = |fact: &Fact| {
+            fact.trouble == Trouble::ScriptFailed
+                && fact.last.file == failed.seen.file
+                && fact.first.line < failed.seen.line
+        };
+        if failed.unit.is_one_of(&KUBELET_AND_RUNTIME) && journey.facts.iter().any(is_late) {
+            return;
+        }
+        let earlier = before.iter().filter(|other| other.unit.is_ground()).map(|other| other.seen.clone());
+        let step = failed.step(earlier.take(2).collect());
+        let is_its = |fact: &Fact| {
+            fact.last.file == failed.seen.file
+                && (fact.unknown && failed.unit.is_of(&fact.program)
+                    || fact.vague && [fact.first.line, fact.last.line].contains(&failed.seen.line))
+        };
+        match journey.facts.iter_mut().find(|fact| is_its(fact)) {
+            // A row, or the words of the program, say what that means for the machine.
+            Some(fact) => fact.boot = Some(step),
+            None => journey.facts.push(failed.fact(step)),
+        }
+    }
+}
+
+impl Failed {
+    /// Whether the kubelet is not started for it: it is a part of the way there, or what needs it is, or nothing says that
+    /// the boot went on to its end.
+    fn stops_boot(&self) -> bool {
+        let is_on_way =
+            !self.came_up && self.unit.is_one_of(&WAY) || self.needed_by.iter().any(|unit| unit.is_one_of(&WAY));
+        is_on_way || !self.boot_ended && self.needed_by.iter().any(|unit| !unit.is_beside())
+    }
+
+    fn step(&self, earlier: Vec<LogLine>) -> BootStep {
+        let own = |near: &&Near| self.unit.is_of(&near.program) || near.unit.is_some() && near.unit == self.unit.id;
+        let said: Vec<&Near> = self.near.iter().filter(own).collect();
+        let said = if said.is_empty() { self.near.iter().collect() } else { said };
+        let ground = self.near.iter().filter(|near| near.is_ground && !said.iter().any(|own| own.said == near.said));
+        BootStep {
+            unit: self.unit.in_words(),
+            id: self.unit.command_id(),
+            said: together(&said).take(2).chain(ground.take(1)).map(|near| near.said.clone()).collect(),
+            needed_by: self.needed_by.iter().take(3).map(UnitName::in_words).collect(),
+            reached: self.reached.clone(),
+            earlier,
+        }
+    }
+
+    fn fact(&self, boot: BootStep) -> Fact {
+        let means = match boot.needed_by.first().filter(|_| boot.unit.is_empty()) {
+            Some(other) => {
+                format!("{other} was not started, because a unit that it needs failed before this log begins")
+            }
+            None => format!("{} is the first step of the boot that failed", boot.unit),
+        };
+        let trouble = if self.unit.is_one_of(&RUNTIME) {
+            Trouble::RuntimeNotUp
+        } else if self.unit.is_one_of(&KUBELET) {
+            Trouble::KubeletRefusesConfiguration
+        } else if self.unit.is_disk() {
+            Trouble::DiskFails
+        } else {
+            Trouble::BootstrapFailed
+        };
+        fact(means, trouble, boot, self.seen.clone())
+    }
+}
+
+impl Awaited {
+    fn is_long(&self) -> bool {
+        const LONG: u64 = 60;
+        self.seconds >= LONG && !self.unit.is_beside()
+    }
+
+    fn fact(self) -> Fact {
+        let means = format!("the boot still waits for {} where the log ends", self.unit.in_words());
+        let boot = BootStep {
+            unit: self.unit.in_words(),
+            id: self.unit.command_id(),
+            reached: self.reached,
+            ..BootStep::default()
+        };
+        let fact = fact(means, Trouble::BootstrapFailed, boot, self.seen);
+        Fact { ends: false, ..fact }
+    }
+}
+
+fn fact(means: String, trouble: Trouble, boot: BootStep, seen: LogLine) -> Fact {
+    Fact {
+        program: "systemd".to_owned(),
+        means,
+        trouble,
+        reason: None,
+        blocks: Phase::KubeletUp,
+        ends: true,
+        at_start: false,
+        vague: true,
+        unknown: true,
+        names: BTreeMap::new(),
+        count: 1,
+        boot: Some(boot),
+        first: seen.clone(),
+        last: seen,
+    }
+}
+
+/// The kubelet. Sources: awslabs/amazon-eks-ami v20251112 templates/shared/runtime/kubelet.service (and AL2's);
+/// bottlerocket-os/bottlerocket-kernel-kit packages/kubernetes kubelet.service; Canonical's snap kubelet-eks.
+const KUBELET: [&str; 5] = [
+    "kubelet.service",
+    "Kubelet",
+    "Kubernetes Kubelet",
+    "snap.kubelet-eks.daemon.service",
+    "Service for snap application kubelet-eks.daemon",
+];
+
+/// Source: containerd v2.1 containerd.service.
+const RUNTIME: [&str; 2] = ["containerd.service", "containerd container runtime"];
+
+const KUBELET_AND_RUNTIME: [&str; 7] =
+    [KUBELET[0], KUBELET[1], KUBELET[2], KUBELET[3], KUBELET[4], RUNTIME[0], RUNTIME[1]];
+
+/// These are reached before any kubelet is started. Source: systemd v257 man/bootup.xml.
+const BEGINS: [&str; 4] = ["sysinit.target", "System Initialization", "basic.target", "Basic System"];
+
+/// When these are reached, all jobs of the boot were tried.
+const ENDS: [&str; 4] = ["multi-user.target", "Multi-User System", "graphical.target", "Graphical Interface"];
+
+/// What no kubelet starts without. Sources beside those above: amazon-eks-ami v20251112
+/// templates/al2023/runtime/rootfs/etc/systemd/system (nodeadm-run.service requires nodeadm-config.service);
+/// bottlerocket-core-kit packages/release (preconfigured.target, configured.target, multi-user.target); systemd v257
+/// units/ (local-fs.target and those of the initrd isolate to emergency.target); canonical/cloud-init 24.4 systemd/: what
+/// fetches user data.
+const WAY: [&str; 43] = [
+    KUBELET[0],
+    KUBELET[1],
+    KUBELET[2],
+    KUBELET[3],
+    KUBELET[4],
+    RUNTIME[0],
+    RUNTIME[1],
+    "nodeadm-config.service",
+    "EKS Nodeadm Config",
+    "nodeadm-run.service",
+    "EKS Nodeadm Run",
+    "preconfigured.target",
+    "Bottlerocket initial configuration complete",
+    "configured.target",
+    "Bottlerocket final configuration complete",
+    "Isolates configured.target",
+    "Isolates multi-user.target",
+    "local-fs.target",
+    "Local File Systems",
+    "sysinit.target",
+    "System Initialization",
+    "basic.target",
+    "Basic System",
+    "multi-user.target",
+    "Multi-User System",
+    "initrd.target",
+    "initrd-root-device.target",
+    "Initrd Root Device",
+    "initrd-root-fs.target",
+    "Initrd Root File System",
+    "initrd-switch-root.target",
+    "Switch Root",
+    "sysroot.mount",
+    "/sysroot",
+    "cloud-init-local.service",
+    "Initial cloud-init job (pre-networking)",
+    "Cloud-init: Local Stage (pre-network)",
+    "cloud-init.service",
+    "Initial cloud-init job (metadata service crawler)",
+    "cloud-init-network.service",
+    "Cloud-init: Network Stage",
+    "cloud-init-main.service",
+    "Cloud-init: Single Process",
+];
+
+impl UnitName {
+    /// `nodeadm-run.service - EKS Nodeadm Run.`, `Kubelet.`, `/data.`, `dev-xvdb.device.`; the console cuts what is too
+    /// long in its middle. Source: systemd v257 src/core/unit.c `unit_status_string`.
+    fn of(text: &str) -> Self {
+        // The kernel may print into the line.
+        let text = text.split(" [ ").next().unwrap_or(text);
+        let text = text.trim().trim_end_matches('.').trim_end_matches('…').trim();
+        let owned = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        match text.split_once(" - ") {
+            Some((id, description)) if is_id(id) => Self { id: owned(id), description: owned(description) },
+            _ if is_id(text) => Self { id: owned(text), description: None },
+            _ => Self { id: None, description: owned(text) },
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let both = |one: &Option<String>, two: &Option<String>| {
+            one.as_ref().zip(two.as_ref()).is_some_and(|(one, two)| is_alike(one, two))
+        };
+        both(&self.id, &other.id) || both(&self.description, &other.description)
+    }
+
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        let mut own = [&self.id, &self.description].into_iter().flatten();
+        own.any(|own| names.iter().any(|name| is_alike(own, name)))
+    }
+
+    /// Whether the program's lines are the unit's.
+    fn is_of(&self, program: &str) -> bool {
+        let Some(id) = &self.id else { return false };
+        let Some((stem, kind)) = id.rsplit_once('.') else { return false };
+        let tools: &[&str] = match kind {
+            "mount" => &["mount"],
+            "swap" => &["swapon"],
+            _ => &[],
+        };
+        tools.contains(&program) || is_of(&stem.replacen('@', "-", 1), program)
+    }
+
+    /// Disks and the network are under everything: what fails later may follow from them.
+    fn is_ground(&self) -> bool {
+        const NETWORK: [&str; 3] = ["network", "dhcp", "resolve"];
+        let lower = self.in_words().to_ascii_lowercase();
+        self.is_disk() || NETWORK.iter().any(|word| lower.contains(word))
+    }
+
+    fn is_disk(&self) -> bool {
+        const KINDS: [&str; 3] = [".mount", ".device", ".swap"];
+        const WORDS: [&str; 6] = ["File System", "Directory (/", "/dev/", "fsck", "systemd-makefs", "Remount Root"];
+        let is_kind = self.id.as_ref().is_some_and(|id| KINDS.iter().any(|kind| id.ends_with(kind)));
+        let words = self.in_words();
+        is_kind || words.starts_with('/') || WORDS.iter().any(|word| words.contains(word))
+    }
+
+    /// Whether a machine joins without it: logins, mail, printing, crash dumps, metrics, other machines' file systems.
+    fn is_beside(&self) -> bool {
+        const WORDS: [&str; 22] = [
+            "getty",
+            "login",
+            "user session",
+            "user manager",
+            "session c",
+            "user@",
+            "motd",
+            "message of the day",
+            "syslog",
+            "logrotate",
+            "kdump",
+            "crash",
+            "postfix",
+            "mail",
+            "nfs",
+            "rpc",
+            "metricdog",
+            "cloudformation",
+            "printer",
+            "bluetooth",
+            "sound",
+            "graphical",
+        ];
+        let lower = self.in_words().to_ascii_lowercase();
+        WORDS.iter().any(|word| lower.contains(word))
+    }
+
+    fn in_words(&self) -> String {
+        let text = match (&self.id, &self.description) {
+            (Some(id), Some(description)) => format!("{id} ({description})"),
+            (Some(name), None) | (None, Some(name)) => name.clone(),
+            (None, None) => String::new(),
+        };
+        named(&text)
+    }
+
+    /// The id, if it can be a word of a command.
+    fn command_id(&self) -> Option<String> {
+        let may_be_in = |c: char| c.is_ascii_alphanumeric() || "@._:-".contains(c);
+        self.id.clone().filter(|id| id.len() < 100 && id.chars().all(may_be_in) && !id.starts_with('-'))
+    }
+}
+
+/// Source: systemd.unit(5).
+fn is_id(text: &str) -> bool {
+    const KINDS: [&str; 10] =
+        ["service", "mount", "device", "target", "socket", "swap", "path", "timer", "slice", "automount"];
+    let kind = text.rsplit_once('.').map(|(_, kind)| kind);
+    !text.contains(' ') && (kind.is_some_and(|kind| KINDS.contains(&kind)) || text.contains('…'))
+}
+
+/// Whether both are one name, of which one may be cut in its middle.
+fn is_alike(one: &str, other: &str) -> bool {
+    let is_cut = |cut: &str, whole: &str| {
+        let Some((begin, end)) = cut.split_once('…') else { return false };
+        begin.len() + end.len() <= whole.len()
+            && begin.len() + end.len() > 5
+            && whole.starts_with(begin)
+            && whole.ends_with(end)
+    };
+    one == other || is_cut(one, other) || is_cut(other, one)
+}
+
+/// Whether systemd speaks for a user's session, not for the machine.
+fn is_of_user_manager(text: &str) -> bool {
+    let process = text.split_once("systemd[").and_then(|(_, rest)| rest.split_once(']')).map(|(process, _)| process);
+    process.is_some_and(|process| process != "1") || text.contains("\"USER_UNIT\"")
+}
+
+fn event(line: &Line<'_>) -> Option<Event> {
+    let message = whole(&line.message);
+    let message: &str = &message;
+    if line.program.as_deref().is_none_or(|program| program == "kernel") && message.starts_with("Linux version ") {
+        return Some(Event::Begins);
+    }
+    if line.program.as_deref() == Some("systemd") {
+        return of_journal(message).or_else(|| job(message));
+    }
+    // What the journal has of other programs is theirs; on the console lines run into each other.
+    if line.host.is_some() {
+        return None;
+    }
+    if let Some((_, rest)) = message.split_once("See 'systemctl status ") {
+        return Some(Event::Hint(rest.split('\'').next()?.to_owned()));
+    }
+    if let Some((_, rest)) = message.split_once("start job is running for ").or_else(|| message.split_once("] Job ")) {
+        return awaits(rest);
+    }
+    let trimmed = message.trim_start();
+    if let Some(rest) = trimmed.strip_prefix("Starting ") {
+        return Some(Event::Starts(UnitName::of(rest)));
+    }
+    job(status(message)?)
+}
+
+/// What follows the status word of a line of the console: `[FAILED] `, `[  OK  ] `.
+fn status(message: &str) -> Option<&str> {
+    const WORDS: [&str; 5] = ["FAILED] ", "DEPEND] ", " TIME ] ", "  OK  ] ", " OK ] "];
+    let found = WORDS.iter().find_map(|word| {
+        let (before, rest) = message.split_once(word)?;
+        before.ends_with('[').then(|| rest.trim_start())
+    });
+    // Copied from a page, the brackets are lost.
+    let bare = || ["FAILED ", "DEPEND "].iter().find_map(|word| message.trim_start().strip_prefix(word));
+    found.or_else(bare)
+}
+
+/// What a job ended with. Source: systemd v257 src/core/job.c `job_done_message_format`, and the units' own formats in
+/// mount.c, device.c, socket.c, swap.c and target.c.
+fn job(text: &str) -> Option<Event> {
+    const FAILED: [&str; 6] = [
+        "Failed to start ",
+        "Failed to mount ",
+        "Failed to listen on ",
+        "Failed to activate swap ",
+        "Timed out starting ",
+        "Timed out waiting for device ",
+    ];
+    const UP: [&str; 3] = ["Started ", "Finished ", "Mounted "];
+    let behind = |begins: &[&str]| begins.iter().find_map(|begin| text.strip_prefix(begin)).map(UnitName::of);
+    let needs = || behind(&["Dependency failed for "]).map(Event::Needs);
+    let reached = || behind(&["Reached target "]).map(Event::Reached);
+    let starts = || behind(&["Starting "]).map(Event::Starts);
+    behind(&FAILED)
+        .map(Event::Failed)
+        .or_else(needs)
+        .or_else(|| behind(&UP).map(Event::Up))
+        .or_else(reached)
+        .or_else(starts)
+}
+
+/// `x.service: Failed with result 'exit-code'.`; v219 has only `x.service: main process exited, …` before the job's end.
+/// Sources: systemd v257 src/core/unit.c `unit_log_failure`, src/core/service.c `service_sigchld_event`.
+fn of_journal(message: &str) -> Option<Event> {
+    const SAYS: [&str; 3] = [": Failed with result '", ": Main process exited, ", ": main process exited, "];
+    let id = SAYS.iter().find_map(|says| message.split_once(says)).map(|(id, _)| id)?;
+    is_id(id).then(|| Event::Exited(id.to_owned()))
+}
+
+/// `Wait for Network to be Configured (1min 39s / no limit)`, `systemd-networkd-wait-online.service/start running (…)`.
+/// Source: systemd v257 src/core/manager.c `manager_print_jobs_in_progress`.
+fn awaits(text: &str) -> Option<Event> {
+    let (unit, time) = text.rsplit_once(" (")?;
+    let unit = unit.strip_suffix(" running").map_or(unit, |job| job.strip_suffix("/start").unwrap_or(job));
+    let (waited, _) = time.split_once(" / ")?;
+    let seconds = waited.split(' ').try_fold(0_u64, |sum, part| {
+        let end = part.find(|c: char| !c.is_ascii_digit())?;
+        let (number, unit) = part.split_at(end);
+        let factor = match unit {
+            "s" => 1,
+            "min" => 60,
+            "h" => 3600,
+            _ => return None,
+        };
+        Some(sum.saturating_add(number.parse::<u64>().ok()?.saturating_mul(factor)))
+    })?;
+    Some(Event::Awaits(UnitName::of(unit), seconds))
+}
+
+/// The message without what people's tools have made of colors and of the mark of a cut.
+fn whole(message: &str) -> Cow<'_, str> {
+    let message = if message.contains('â') {
+        ["â\u{80}¦", "â€¦", "â¦"].iter().fold(message.to_owned(), |text, mark| text.replace(mark, "…")).into()
+    } else {
+        Cow::Borrowed(message)
+    };
+    if !message.contains("[0") {
+        return message;
+    }
+    // The escape character is lost, its codes are not: `[[0;1;31mFAILED[0m]`.
+    let mut out = String::with_capacity(message.len());
+    let mut rest = &*message;
+    while let Some(at) = rest.find('[') {
+        let (before, code) = rest.split_at(at);
+        out.push_str(before);
+        let end = code.get(1..).and_then(|code| code.find(|c: char| !c.is_ascii_digit() && c != ';'));
+        match end {
+            Some(end) if end > 0 && code.get(end + 1..).is_some_and(|code| code.starts_with('m')) => {
+                rest = code.get(end + 2..).unwrap_or_default();
+            }
+            _ => {
+                out.push('[');
+                rest = code.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// The last lines, as they were written.
+#[derive(Debug, Default)]
+struct Recent {
+    lines: VecDeque<(u64, Vec<u8>)>,
+}
+
+impl Recent {
+    fn keep(&mut self, number: u64, raw: &[u8]) {
+        /// Lines of other programs that stand between the words of a unit and its end.
+        const LINES: usize = 80;
+        /// Of a longer line its begin is enough.
+        const BYTES: usize = 1_000;
+        let mut line = match self.lines.len() {
+            LINES.. => self.lines.pop_front().map(|(_, line)| line).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        line.clear();
+        line.extend_from_slice(raw.get(..BYTES).unwrap_or(raw));
+        self.lines.push_back((number, line));
+    }
+
+    /// What was complained of from the start of the unit until it failed.
+    fn near(&self, unit: &UnitName, year: Option<i32>, failed: &LogLine) -> Vec<Near> {
+        const MOST: usize = 12;
+        let mut near = VecDeque::new();
+        for (number, raw) in self.lines.iter().filter(|(number, _)| *number < failed.line) {
+            let text = String::from_utf8_lossy(raw);
+            let text = without_colors(&text);
+            let mut year = year;
+            let line = unwrapped(&text, &mut year);
+            if matches!(event(&line), Some(Event::Starts(other)) if other.is_same(unit)) {
+                near.clear();
+                continue;
+            }
+            if !is_recent(line.time, failed.time) || event(&line).is_some() {
+                continue;
+            }
+            if let Some(one) = complaint(&line, *number, &failed.file) {
+                near.push_back(one);
+            }
+            if near.len() > MOST {
+                near.pop_front();
+            }
+        }
+        near.into()
+    }
+}
+
+fn is_recent(said: Option<DateTime<Utc>>, failed: Option<DateTime<Utc>>) -> bool {
+    said.zip(failed).is_none_or(|(said, failed)| failed.signed_duration_since(said) <= BREATH)
+}
+
+/// The line, if it complains of something.
+fn complaint(line: &Line<'_>, number: u64, file: &str) -> Option<Near> {
+    let message = plain(&line.message);
+    let is_ground = is_ground(&message);
+    // A kernel complains of much on each boot; of a program without a name nobody knows whose words they are.
+    let program = line.program.as_deref().unwrap_or("kernel");
+    let is_heard = is_ground || program != "kernel" && speaks_of_trouble(&message);
+    if !is_heard {
+        return None;
+    }
+    let unit = (program == "systemd").then(|| message.split_once(": ")).flatten().map(|(unit, _)| unit.to_owned());
+    let unit = unit.filter(|unit| is_id(unit));
+    // What systemd says of jobs and of itself is no reason.
+    if program == "systemd" && unit.is_none() {
+        return None;
+    }
+    let said = LogLine { file: file.to_owned(), line: number, time: line.time, text: shown(&message) };
+    Some(Near { program: program.to_owned(), unit, is_ground, said })
+}
+
+/// Words of a program that ends.
+fn speaks_of_trouble(message: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "timed out",
+        "timeout",
+        "unable",
+        "refused",
+        "wrong fs type",
+        "read-only",
+        "no space",
+        "unreachable",
+        "missing",
+    ];
+    const CALM: [&str; 5] = ["[INFO]", "[DEBUG]", "level=info", "level=debug", "DEBUG "];
+    const OF_SYSTEMD: [&str; 5] = [
+        "Control process exited",
+        "/start timed out",
+        "failed with result",
+        "Scheduled restart job",
+        "Triggering OnFailure",
+    ];
+    let lower = message.to_ascii_lowercase();
+    let complains = is_error(message) || WORDS.iter().any(|word| lower.contains(word));
+    complains && !CALM.iter().chain(&OF_SYSTEMD).any(|word| message.contains(word))
+}
+
+/// Disks, memory, SELinux and the network, as the kernel and its tools complain of them. Sources: Linux v6.12
+/// block/blk-core.c, fs/ext4/super.c, fs/xfs/xfs_message.c, mm/oom_kill.c, security/selinux/avc.c,
+/// drivers/net/ethernet/amazon/ena/ena_netdev.c; glibc's texts of errno.
+fn is_ground(message: &str) -> bool {
+    const TEXTS: [&str; 20] = [
+        "I/O error",
+        "EXT4-fs error",
+        "EXT4-fs warning",
+        "XFS (",
+        "superblock",
+        "Read-only file system",
+        "No space left on device",
+        "Structure needs cleaning",
+        "Out of memory",
+        "oom-kill",
+        "OOM killer",
+        "avc:  denied",
+        "Network is unreachable",
+        "No route to host",
+        "Temporary failure in name resolution",
+        "Could not resolve",
+        "DHCPDISCOVER",
+        "ena: ",
+        "segfault at",
+        "nvme",
+    ];
+    // These print on each boot, too.
+    const BAD: [&str; 10] =
+        ["error", "fail", "corrupt", "shut", "timeout", "timed out", "no lease", "reset", "abort", "can't"];
+    const ALSO_CALM: [&str; 5] = ["XFS (", "superblock", "DHCPDISCOVER", "ena: ", "nvme"];
+    let lower = message.to_ascii_lowercase();
+    TEXTS
+        .iter()
+        .filter(|text| message.contains(**text))
+        .any(|text| !ALSO_CALM.contains(text) || BAD.iter().any(|word| lower.contains(word)))
+}

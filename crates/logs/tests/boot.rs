@@ -1,0 +1,227 @@
+//! Which step of a boot failed first. The lines are shortened from the reports that each test names.
+
+use chrono::{DateTime, Utc};
+use logs::fact::{BootStep, Fact, Trouble};
+use logs::journey::Journey;
+use logs::{FileLimits, LogReader};
+
+fn read(log: &str) -> Journey {
+    let mut reader = LogReader::new(FileLimits::default());
+    let written: Option<DateTime<Utc>> = "2026-01-15T12:00:00Z".parse().ok();
+    reader.file("console.log", log.as_bytes(), written).expect("text");
+    reader.of_one_machine()
+}
+
+/// What stops the machine, and the step of the boot that it is.
+fn root(journey: &Journey) -> (&Fact, &BootStep) {
+    let open = journey.open();
+    let fact = open.first().unwrap_or_else(|| panic!("{journey:?}"));
+    (fact, fact.boot.as_ref().unwrap_or_else(|| panic!("{open:?}")))
+}
+
+fn said(step: &BootStep) -> Vec<&str> {
+    step.said.iter().map(|line| line.text.as_str()).collect()
+}
+
+fn has_no_step(log: &str) {
+    let journey = read(log);
+    let steps: Vec<_> = journey.open().into_iter().filter(|fact| fact.boot.is_some()).collect();
+    assert!(steps.is_empty(), "{steps:?}");
+}
+
+/// bottlerocket-os/bottlerocket#3726: the network is configured too late, and the journal knows why.
+const NETWORK: &str = "\
+Jan 23 10:47:53 localhost systemd[1]: Reached target Basic System.
+Jan 23 10:47:53 localhost systemd[1]: Starting Wait for Network to be Configured...
+Jan 23 10:48:10 localhost kernel: audit: type=1131 audit(1706006890.1:3): pid=1 msg='unit=x res=failed'
+Jan 23 10:49:53 localhost systemd-networkd-wait-online[2582]: Timeout occurred while waiting for network connectivity.
+Jan 23 10:49:53 localhost systemd[1]: systemd-networkd-wait-online.service: Main process exited, code=exited, status=1/FAILURE
+Jan 23 10:49:53 localhost systemd[1]: systemd-networkd-wait-online.service: Failed with result 'exit-code'.
+Jan 23 10:49:53 localhost systemd[1]: Failed to start Wait for Network to be Configured.
+Jan 23 10:49:53 localhost systemd[1]: Dependency failed for Bottlerocket initial configuration complete.
+Jan 23 10:49:53 localhost systemd[1]: Dependency failed for Kubelet.
+";
+
+#[test]
+fn the_first_unit_of_a_journal_is_named_with_its_last_words() {
+    let journey = read(NETWORK);
+    let (fact, step) = root(&journey);
+    assert_eq!(step.unit, "systemd-networkd-wait-online.service (Wait for Network to be Configured)");
+    assert_eq!(step.id.as_deref(), Some("systemd-networkd-wait-online.service"));
+    assert_eq!(said(step), ["Timeout occurred while waiting for network connectivity."]);
+    assert_eq!(step.reached.as_deref(), Some("Basic System"));
+    assert_eq!(step.needed_by, ["Bottlerocket initial configuration complete", "Kubelet"]);
+    assert!(fact.vague && fact.unknown, "{fact:?}");
+}
+
+#[test]
+fn what_failed_and_came_up_later_is_no_step() {
+    let runtime = "\
+Jan 23 10:47:52 node systemd[1]: containerd.service: Failed with result 'exit-code'.
+Jan 23 10:47:52 node systemd[1]: Failed to start containerd.service - containerd container runtime.
+";
+    assert_eq!(root(&read(runtime)).1.unit, "containerd.service (containerd container runtime)");
+    has_no_step(&format!(
+        "{runtime}Jan 23 10:47:57 node systemd[1]: Started containerd.service - containerd container runtime.\n"
+    ));
+    has_no_step(&format!("{NETWORK}Jan 23 10:50:20 localhost systemd[1]: Started Kubelet.\n"));
+    // systemd does not start again what it gave up for it.
+    let network = "systemd-networkd-wait-online.service (Wait for Network to be Configured)";
+    let late = format!("{NETWORK}Jan 23 10:50:20 localhost systemd[1]: Finished Wait for Network to be Configured.\n");
+    assert_eq!(root(&read(&late)).1.unit, network);
+    // A later boot may fail as an earlier one did not.
+    let again = NETWORK.replace("Jan 23 10", "Jan 23 11");
+    let twice = format!("{NETWORK}Jan 23 10:50:20 localhost systemd[1]: Started Kubelet.\n{again}");
+    assert_eq!(root(&read(&twice)).1.unit, network);
+}
+
+#[test]
+fn a_mount_of_the_console_is_told_with_what_mount_said() {
+    // bottlerocket-os/bottlerocket#3497, with colors, with carriage returns, and with what is left of colors.
+    let log = "\
+         Mounting Local Directory (/local)...
+[    9.926960] mount[1411]: mount: /local: wrong fs type, bad option, bad superblock on /dev/nvme1n1p1
+[    9.930085] mount[1411]:        dmesg(1) may have more information after failed mount system call.
+[FAILED] Failed to mount Local Directory (/local).
+See 'systemctl status local.mount' for details.
+[DEPEND] Dependency failed for Var Directory (/var).
+[  OK  ] Reached target Local File Systems.
+";
+    let with_colors = log.replace("FAILED", "\x1b[0;1;31mFAILED\x1b[0m").replace('\n', "\r\n");
+    let without_escapes = log.replace("FAILED", "[0;1;31mFAILED[0m").replace("DEPEND", "[0;1;33mDEPEND[0m");
+    for log in [log, &with_colors, &without_escapes] {
+        let journey = read(log);
+        let (fact, step) = root(&journey);
+        assert_eq!(fact.trouble, Trouble::DiskFails, "{fact:?}");
+        assert_eq!(step.unit, "local.mount (Local Directory (/local))");
+        let words = "mount: /local: wrong fs type, bad option, bad superblock on /dev/nvme1n1p1";
+        assert_eq!(said(step).first(), Some(&words));
+    }
+}
+
+#[test]
+fn a_missing_disk_comes_before_the_emergency_mode() {
+    // systemd/systemd#13775.
+    let log = "\
+Nov 05 09:41:15 node systemd[1]: dev-xvdb.device: Job dev-xvdb.device/start timed out.
+Nov 05 09:41:15 node systemd[1]: Timed out waiting for device dev-xvdb.device.
+Nov 05 09:41:15 node systemd[1]: Dependency failed for /var/lib/containerd.
+Nov 05 09:41:15 node systemd[1]: Dependency failed for Local File Systems.
+Nov 05 09:41:15 node systemd[1]: local-fs.target: Job local-fs.target/start failed with result 'dependency'.
+Nov 05 09:41:16 node systemd[1]: Reached target Emergency Mode.
+You are in emergency mode. After logging in, type \"journalctl -xb\" to view
+";
+    let journey = read(log);
+    let (fact, step) = root(&journey);
+    assert_eq!((fact.trouble, step.unit.as_str()), (Trouble::DiskFails, "dev-xvdb.device"));
+    assert_eq!(step.needed_by, ["/var/lib/containerd", "Local File Systems"]);
+}
+
+#[test]
+fn a_unit_whose_name_is_cut_is_known_and_what_a_row_knows_stays_the_cause() {
+    // awslabs/amazon-eks-ami#2426.
+    let log = "\
+[    5.2] nodeadm[1493]: the instance store is in a state that nobody foresaw: unexpected disk
+[FAILED] Failed to start nodeadm-co\u{2026}ervice - EKS Nodeadm Config.
+[DEPEND] Dependency failed for nodeadm-run.service - EKS Nodeadm Run.
+[FAILED] Failed to start cloud-final.service - Execute cloud user/final scripts.
+";
+    let journey = read(log);
+    let (fact, step) = root(&journey);
+    assert_eq!(fact.means, "nodeadm gave up");
+    assert_eq!(step.unit, "nodeadm-co\u{2026}ervice (EKS Nodeadm Config)");
+    assert_eq!(step.id, None);
+    assert_eq!(said(step), ["the instance store is in a state that nobody foresaw: unexpected disk"]);
+    // A row that explains the words says more.
+    let known = log.replace(
+        "the instance store is in a state that nobody foresaw: unexpected disk",
+        r#"{"level":"fatal","caller":"nodeadm/main.go:36","msg":"Command failed","error":"could not find NodeConfig within UserData"}"#,
+    );
+    let journey = read(&known);
+    assert!(journey.open().first().is_some_and(|fact| fact.boot.is_none() && !fact.vague), "{:?}", journey.open());
+}
+
+#[test]
+fn units_that_no_kubelet_needs_are_no_step() {
+    // awslabs/amazon-eks-ami#2737 and like it: modules, messages of the day, a user's own units, a second serial console.
+    for log in [
+        "\
+Jun 08 07:48:41 node systemd[1]: systemd-modules-load.service: Failed with result 'exit-code'.
+Jun 08 07:48:41 node systemd[1]: Failed to start systemd-modules-load.service - Load Kernel Modules.
+Jun 08 07:48:47 node systemd[1]: Started containerd.service - containerd container runtime.
+",
+        "[FAILED] Failed to start Dynamically Generate Message Of The Day.\nSee 'systemctl status update-motd.service' for details.\n",
+        "\
+[ TIME ] Timed out waiting for device dev-ttyS1.device.
+[DEPEND] Dependency failed for Serial Getty on ttyS1.
+[  OK  ] Reached target Basic System.
+",
+        "\
+Jan 23 10:47:53 node systemd[1834]: Failed to start Kubelet.
+Jan 23 10:47:53 node systemd[1834]: Dependency failed for Local File Systems.
+",
+        "\
+[FAILED] Failed to start Audit of our own.
+[DEPEND] Dependency failed for Reports of our own.
+[  OK  ] Reached target Multi-User System.
+",
+        "Jan 23 10:47:53 node app[99]: Dependency failed for Local File Systems.\n",
+        "kubelet says: Failed to start ContainerManager: x\n",
+    ] {
+        has_no_step(log);
+    }
+}
+
+#[test]
+fn what_the_kernel_and_selinux_say_is_told_beside_the_words_of_the_unit() {
+    let log = "\
+Jan 23 10:47:50 node systemd[1]: Starting containerd.service - containerd container runtime...
+Jan 23 10:47:51 node kernel: audit: type=1400 audit(1706006871.1:9): avc:  denied  { execute } for pid=900 comm=\"(ntainerd)\" name=\"containerd\"
+Jan 23 10:47:51 node kernel: i8042: Can't read CTR while initializing i8042, error
+Jan 23 10:47:52 node systemd[1]: containerd.service: Failed at step NAMESPACE spawning /usr/bin/containerd: Permission denied
+Jan 23 10:47:52 node systemd[1]: containerd.service: Failed with result 'exit-code'.
+Jan 23 10:47:52 node systemd[1]: Failed to start containerd.service - containerd container runtime.
+";
+    let journey = read(log);
+    let (fact, step) = root(&journey);
+    assert_eq!(fact.trouble, Trouble::RuntimeNotUp);
+    let said = said(step);
+    assert!(
+        matches!(said.as_slice(), [own, kernel] if own.contains("Permission denied") && kernel.contains("avc:  denied")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn secrets_in_the_last_words_are_masked() {
+    let journey = read(&NETWORK.replace("Timeout occurred", "Error: password=hunter2secret, timeout occurred"));
+    let all = format!("{journey:?}");
+    assert!(all.contains("password=") && !all.contains("hunter2secret"), "{all}");
+}
+
+#[test]
+fn a_job_that_the_boot_waits_for_where_the_log_ends_is_named() {
+    // bottlerocket-os/bottlerocket#3726, aws/aws-parallelcluster#7061.
+    let log = "\
+[  OK  ] Reached target Basic System.
+[  *** ] A start job is running for Wait for\u{2026}e Configured (1min 58s / no limit)
+[ ***  ] Job systemd-networkd-wait-online.se\u{2026}tart running (1min 59s / no limit)
+";
+    let journey = read(log);
+    let (fact, step) = root(&journey);
+    assert!(!fact.ends && fact.vague, "{fact:?}");
+    assert_eq!(step.reached.as_deref(), Some("Basic System"));
+    // It got on, has not waited for long, or has a kubelet.
+    has_no_step(&format!("[  OK  ] Started Kubelet.\n{}", log.replace("[  OK  ] Reached target Basic System.\n", "")));
+    has_no_step(&format!("{log}[  OK  ] Finished Wait for Network to be Configured.\n"));
+    has_no_step(&log.replace("1min 58s", "8s").replace("1min 59s", "9s"));
+}
+
+#[test]
+fn a_log_that_begins_behind_the_failure_says_so() {
+    let journey =
+        read("[DEPEND] Dependency failed for Network Manager.\n[DEPEND] Dependency failed for Basic System.\n");
+    let (fact, step) = root(&journey);
+    assert!(fact.means.contains("before this log begins"), "{fact:?}");
+    assert_eq!(step.needed_by, ["Network Manager", "Basic System"]);
+}
