@@ -15,7 +15,7 @@ fn read(log: &str) -> Journey {
 /// What stops the machine, and the step of the boot that it is.
 fn root(journey: &Journey) -> (&Fact, &BootStep) {
     let open = journey.open();
-    let fact = open.first().unwrap_or_else(|| panic!("{journey:?}"));
+    let fact = open.first().copied().unwrap_or_else(|| panic!("{journey:?}"));
     (fact, fact.boot.as_ref().unwrap_or_else(|| panic!("{open:?}")))
 }
 

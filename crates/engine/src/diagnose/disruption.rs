@@ -55,12 +55,28 @@ pub fn of(steps: &[FixStep], blame: Option<&Blame>) -> Option<Text> {
         }
     }
     if sentences.is_empty() {
-        if !steps.is_empty() {
-            sentences.push("The commands only read.".to_owned());
-        }
         sentences.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref())));
     }
+    let sentences = join_drift(sentences);
     (!sentences.is_empty()).then(|| sentences.join(" ").into())
+}
+
+const DRIFT: (&str, &str) = ("Karpenter may replace running nodes of ", " (drift), so their pods move.");
+
+/// One sentence about all objects that Karpenter compares its nodes with.
+fn join_drift(sentences: Vec<String>) -> Vec<String> {
+    let mut objects: Vec<String> = Vec::new();
+    let mut others = Vec::new();
+    for sentence in sentences {
+        match sentence.strip_prefix(DRIFT.0).and_then(|rest| rest.strip_suffix(DRIFT.1)) {
+            Some(object) => objects.push(object.to_owned()),
+            None => others.push(sentence),
+        }
+    }
+    if !objects.is_empty() {
+        others.insert(0, [DRIFT.0, &objects.join(" and "), DRIFT.1].concat());
+    }
+    others
 }
 
 fn of_step(step: &FixStep, blame: Option<&Blame>) -> String {
@@ -173,9 +189,7 @@ fn of_change(kind: &str, name: &str, field: Option<&str>) -> Option<String> {
         {
             format!("A change of {} of {kind} {name} restarts no pods.", field.unwrap_or_default())
         }
-        Change::MayReplaceNodes => {
-            format!("Karpenter may replace running nodes of {kind} {name} (drift), so their pods move.")
-        }
+        Change::MayReplaceNodes => [DRIFT.0, kind, " ", name, DRIFT.1].concat(),
         Change::LetsEvictionsPass => {
             format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
         }
@@ -228,12 +242,25 @@ mod tests {
         let look = FixStep { text: "Look".into(), command: Some("kubectl get pods".to_owned()), risk: Risk::Inspect };
         let blame = Blame::object("apps/v1", "DaemonSet", "aws-node");
         let steps = [look];
-        assert_eq!(
-            said(&steps, Some(&blame)),
-            "The commands only read. A change of DaemonSet aws-node restarts its pods."
-        );
-        assert_eq!(said(&steps, None), "The commands only read.");
+        assert_eq!(said(&steps, Some(&blame)), "A change of DaemonSet aws-node restarts its pods.");
+        assert_eq!(of(&steps, None), None);
         assert_eq!(of(&[], None), None);
+    }
+
+    #[test]
+    fn two_objects_with_drift_take_one_sentence() {
+        let edit = |command: &str| FixStep {
+            text: "Correct it".into(),
+            command: Some(command.to_owned()),
+            risk: Risk::Mutating,
+        };
+        let steps =
+            [edit("kubectl edit ec2nodeclass a"), edit("kubectl delete nodeclaim c"), edit("kubectl edit nodepool b")];
+        assert_eq!(
+            said(&steps, None),
+            "Karpenter may replace running nodes of EC2NodeClass a and NodePool b (drift), so their pods move. \
+             Replaces the node of NodeClaim c, so its pods move."
+        );
     }
 
     #[test]

@@ -152,28 +152,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
     };
     let obstacle = match meaning {
         Meaning::NoServices => without_services(case, node, fails, link()),
-        Meaning::Missing { kind, name: missing, key } => {
-            let missing_is = missing.map_or_else(|| format!("a {kind} that it names"), |name| format!("{kind} {name}"));
-            let lacks = if key {
-                format!("{missing_is} lacks a key that it needs")
-            } else {
-                format!("{missing_is} does not exist")
-            };
-            let blame = match (missing, kind) {
-                (None, _) => agent.blame.clone(),
-                (Some(missing), "RuntimeClass") => Blame::object("node.k8s.io/v1", kind, missing),
-                (Some(missing), _) => Blame::object("v1", kind, missing).namespace(namespace),
-            };
-            let object = blame.object.clone();
-            of(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame)
-                .behind(Link::new(object, lacks))
-                .fix(format!("Create it under the name that DaemonSet {set} uses, or correct the name there."))
-                .step(
-                    Risk::Inspect,
-                    "See which ones exist",
-                    format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
-                )
-        }
+        Meaning::Missing { kind, name: missing, key } => lacks_object(agent, said, kind, missing, key, link()),
         Meaning::Image(pull) => {
             let pull = pull::of_image(pull, container.and_then(|name| agent.image_of(name)).unwrap_or_default());
             image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers")))
@@ -254,6 +233,28 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
     } else {
         obstacle
     }
+}
+
+/// The pod needs an object that does not exist, or that lacks a key.
+fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, key: bool, link: Link) -> Obstacle {
+    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let missing_is = missing.map_or_else(|| format!("a {kind} that it names"), |name| format!("{kind} {name}"));
+    let lacks =
+        if key { format!("{missing_is} lacks a key that it needs") } else { format!("{missing_is} does not exist") };
+    let blame = match (missing, kind) {
+        (None, _) => agent.blame.clone(),
+        (Some(missing), "RuntimeClass") => Blame::object("node.k8s.io/v1", kind, missing),
+        (Some(missing), _) => Blame::object("v1", kind, missing).namespace(namespace),
+    };
+    let object = blame.object.clone();
+    Obstacle::new(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame, link)
+        .behind(Link::new(object, lacks))
+        .fix(format!("Create it under the name that DaemonSet {set} uses, or correct the name there."))
+        .step(
+            Risk::Inspect,
+            "See which ones exist",
+            format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
+        )
 }
 
 /// The API server denies a call to the agent's ServiceAccount.
