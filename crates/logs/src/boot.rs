@@ -13,27 +13,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What makes a line worth a look: the table looks for these, too.
-pub(crate) const NEEDLES: [&str; 17] = [
-    "Failed to start ",
-    "Failed to mount ",
-    "Failed to listen on ",
-    "Failed to activate swap ",
-    "Timed out starting ",
-    "Timed out waiting for device ",
-    "Dependency failed for ",
-    ": Failed with result '",
-    "ain process exited",
-    "See 'systemctl status ",
-    " running for ",
-    " running (",
-    "Started ",
-    "Finished ",
-    "Mounted ",
-    "Reached target ",
-    "Linux version ",
-];
-
 /// One boot, as far as a file tells of it.
 #[derive(Debug, Default)]
 pub(crate) struct Boot {
@@ -138,7 +117,7 @@ impl Boot {
         self.recent.keep(number, raw);
     }
 
-    /// Takes in a line that one of [`NEEDLES`] is in; whether it tells of something that does not start. `text` is the whole
+    /// Takes in a line that one of [`crate::systemd::NEEDLES`] is in; whether it tells of something that does not start. `text` is the whole
     /// of it, without colors.
     pub(crate) fn hear(
         &mut self,

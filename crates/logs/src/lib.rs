@@ -17,6 +17,7 @@ mod machines;
 mod pattern;
 mod quoted;
 mod reader;
+mod systemd;
 pub mod table;
 mod wrapping;
 

@@ -1,8 +1,8 @@
 //! What lines mean: one file a program in `crates/logs/table`.
 
-use crate::boot;
 use crate::fact::{Phase, Reason, Trouble};
 use crate::pattern::Pattern;
+use crate::systemd;
 use crate::wrapping::PANIC;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
@@ -242,7 +242,7 @@ impl Table {
         table.reasons = reasons.into_iter().filter_map(|r| Some((Pattern::new(&r.says)?, r.reason))).collect();
         // Behind those of the rows: of what no row knows, Karpenter's errors and the steps of a boot are kept.
         let needles = table.rows.iter().map(|known| known.pattern.needle());
-        let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(boot::NEEDLES);
+        let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES);
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();
