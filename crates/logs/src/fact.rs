@@ -280,6 +280,11 @@ impl Fact {
         (&self.program, &self.means) == (&other.program, &other.means) && what(self) == what(other)
     }
 
+    /// Whether it says why the program ended, and the other only that it did, as systemd does behind each such line.
+    pub(crate) const fn says_why_before(&self, other: &Self) -> bool {
+        self.ends && other.ends && !self.vague && other.vague
+    }
+
     /// What another line of the same trouble says more clearly: that it is the end, or what it is about.
     pub(crate) fn learn(&mut self, other: &mut Self) {
         self.ends |= other.ends;

@@ -110,9 +110,11 @@ impl Journey {
             match self.facts.iter_mut().find(|own| own.is_same(&fact)) {
                 // The same lines stand in the journal, in /var/log/messages and on the console.
                 Some(own) => {
+                    let (says_more, says_less) = (fact.says_why_before(own), own.says_why_before(&fact));
                     own.learn(&mut fact);
                     own.count = own.count.max(fact.count);
-                    if fact.last.is_after(&own.last) && fact.last.time.is_some() {
+                    let is_newer = fact.last.is_after(&own.last) && fact.last.time.is_some();
+                    if says_more || is_newer && !says_less {
                         own.last = fact.last;
                     }
                     if own.first.is_after(&fact.first) && fact.first.time.is_some() {

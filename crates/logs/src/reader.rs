@@ -749,9 +749,12 @@ fn is_passing(message: &str) -> bool {
 fn note(journey: &mut Journey, mut fact: Fact) {
     match journey.facts.iter_mut().find(|own| own.is_same(&fact)) {
         Some(own) => {
+            let says_less = own.says_why_before(&fact);
             own.learn(&mut fact);
             own.count += 1;
-            own.last = fact.last;
+            if !says_less {
+                own.last = fact.last;
+            }
         }
         None => journey.facts.push(fact),
     }

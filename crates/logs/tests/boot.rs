@@ -225,3 +225,20 @@ fn a_log_that_begins_behind_the_failure_says_so() {
     assert!(fact.means.contains("before this log begins"), "{fact:?}");
     assert_eq!(step.needed_by, ["Network Manager", "Basic System"]);
 }
+
+/// bottlerocket-os/bottlerocket#3524: early-boot-config says why, and what the console prints behind it does not.
+#[test]
+fn a_line_that_says_less_does_not_replace_the_one_that_says_why() {
+    let why = "[    4.167983] early-boot-config[953]: Error PATCHing '/settings?tx=bottlerocket-launch': Status 400 when PATCHing /settings?tx=bottlerocket-launch: Json deserialize error: Unable to deserialize into PemCertificateString: Invalid base64 input: Invalid byte 45, offset 0. at line 1 column 3361\n";
+    let failed =
+        "[\x1b[0;1;31mFAILED\x1b[0m] Failed to start \x1b[0;1;39mBottlerocket userdata configuration system\x1b[0m.\n";
+    for log in [format!("{why}{failed}"), format!("{failed}{why}"), format!("{why}{failed}{failed}")] {
+        let journey = read(&log);
+        let open = journey.open();
+        let fact = open.first().expect("what stops the machine");
+        assert!(fact.trouble == Trouble::UserDataRefused && !fact.vague, "{fact:?}");
+        assert!(fact.last.text.contains("Invalid base64 input"), "{fact:?}");
+    }
+    let journey = read(failed);
+    assert!(journey.open().iter().any(|fact| fact.vague && fact.trouble == Trouble::UserDataRefused), "{journey:?}");
+}
