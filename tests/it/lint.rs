@@ -1437,6 +1437,14 @@ fn a_node_config_that_nodeadm_refuses_or_reads_in_part() {
     assert_eq!(found("  cluster: {certificateAuthority: \"${ca}\"}\n"), [""; 0]);
 }
 
+#[test]
+fn an_ignition_configuration_is_no_mistake() {
+    let found = |text: &str| shown(&found_in("f", &class("Custom", text)));
+    let ignition = "{\"ignition\": {\"version\": \"3.1.0\"}}\n";
+    assert_eq!(found(ignition), [""; 0]);
+    assert_eq!(found(&ignition.replace("ignition", "config")), ["Error UserDataStopsKubelet f:8:5"]);
+}
+
 const NODE_CONFIG_PART: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      shutdownGracePeriod: 45s\n\n--//--\n";
 
 #[test]

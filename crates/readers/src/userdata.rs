@@ -11,6 +11,7 @@ mod config_rules;
 mod containerd;
 pub mod feature_gates;
 mod go_values;
+mod ignition;
 pub mod image_name;
 mod ip_family;
 mod kernel_tunables;
@@ -107,6 +108,8 @@ pub enum PartKind {
     CloudConfig,
     Bottlerocket,
     PowerShell,
+    /// Ignition reads it, on an image that has Ignition. What is in it is not judged.
+    Ignition,
     /// Nothing reads it, or nothing known does.
     Unknown,
 }
@@ -438,6 +441,11 @@ pub struct UserData {
 }
 
 impl UserData {
+    /// Whether Ignition reads the text, so that nothing is known of how it starts the kubelet.
+    pub fn is_for_ignition(&self) -> bool {
+        self.parts.iter().any(|part| part.kind == PartKind::Ignition)
+    }
+
     /// The arguments for `flag` that reach the kubelet, in its order.
     pub fn all<'a>(&'a self, flag: &'a str) -> impl Iterator<Item = &'a Argument> {
         self.arguments.iter().filter(move |argument| argument.is_taken() && sets(&argument.setting, flag))

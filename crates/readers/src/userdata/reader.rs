@@ -11,8 +11,8 @@ use super::traced::Traced;
 use super::yaml::YamlValue;
 use super::{
     Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting,
-    UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, kubelet_config, kubelet_flags, mime,
-    nodeconfig, placeholder, sets, windows,
+    UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, ignition, kubelet_config,
+    kubelet_flags, mime, nodeconfig, placeholder, sets, windows,
 };
 use crate::source_text::{Span, joins_node};
 
@@ -141,6 +141,7 @@ impl Reader<'_> {
             }
             PartKind::Bottlerocket => self.bottlerocket(),
             PartKind::PowerShell => self.powershell(span),
+            PartKind::Ignition => self.unread(span),
             PartKind::Unknown => {}
         }
     }
@@ -163,6 +164,7 @@ impl Reader<'_> {
             Family::Custom if mime::is_archive(self.text) || mime::is_archive_for_cloud_init(self.text) => {
                 self.archive();
             }
+            Family::Custom if ignition::is_config(self.text) => self.part(PartKind::Ignition, whole),
             Family::Custom => {
                 let kind = self.guess(whole);
                 self.part(kind, whole);

@@ -266,6 +266,39 @@ fn custom_text_is_read_by_what_it_is() {
 }
 
 #[test]
+fn an_ignition_configuration_is_told_apart_and_not_judged() {
+    for text in [
+        r#"{"ignition":{"version":"3.1.0","config":{"replace":{"source":"s3://shop/worker.ign"}}}}"#,
+        "{\n  \"systemd\": {\"units\": [{\"name\": \"kubelet.service\", \"enabled\": true}]},\n  \"ignition\": {\"version\": \"2.3.0\"}\n}\n",
+        r#"{"ignition": {"version": "3.4.0"}, "storage": ${storage}}"#,
+    ] {
+        let data = read(text, Family::Custom);
+        assert!(data.is_for_ignition() && data.defects.is_empty(), "{text}");
+        assert_eq!(data.unread_from, Some(Span::new(0, text.len())), "{text}");
+    }
+    for text in [
+        r#"{"version": "3.1.0"}"#,
+        r#"{"ignition": "3.1.0"}"#,
+        r#"{"ignition": {"config": {}}}"#,
+        r#"[{"ignition": {"version": "3.1.0"}}]"#,
+        // A bracket is missing, and no template adds it.
+        r#"{"ignition": {"version": "3.1.0"}"#,
+        // Butane, of which Ignition's configuration is made.
+        "variant: fcos\nversion: 1.5.0\nignition:\n  config: {}\n",
+    ] {
+        let data = read(text, Family::Custom);
+        assert!(!data.is_for_ignition(), "{text}");
+        assert_eq!(kinds(&data), [DefectKind::ReadByNothing], "{text}");
+    }
+    // Amazon Linux has no Ignition, whatever the text is.
+    let text = r#"{"ignition": {"version": "3.1.0"}}"#;
+    assert!(!read(text, Family::Al2).is_for_ignition() && !read(text, Family::Al2).defects.is_empty());
+    let script =
+        "#!/bin/bash\necho '{\"ignition\": {\"version\": \"3.1.0\"}}' > /etc/worker.ign\n/etc/eks/bootstrap.sh shop\n";
+    assert_eq!(read(script, Family::Custom).bootstrap_calls.len(), 1);
+}
+
+#[test]
 fn bottlerocket_taints_are_karpenters_unless_the_family_is_custom() {
     let text = "[settings.kubernetes.node-taints]\n\"karpenter.sh/unregistered\" = [\":NoExecute\"]\n[settings.kubernetes.node-labels]\n\"karpenter.sh/do-not-sync-taints\" = \"true\"\n";
     let data = read(text, Family::Bottlerocket);

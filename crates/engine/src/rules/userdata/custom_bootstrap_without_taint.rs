@@ -34,6 +34,9 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let (Some(user_data), Some(text)) = (user_data, text) else { return Opinion::Silent };
+    if user_data.is_for_ignition() {
+        return Opinion::Silent;
+    }
     // A lost argument is a finding of its own.
     if user_data.lost().any(|a| a.name() == "register-with-taints") {
         return Opinion::Silent;
