@@ -253,7 +253,7 @@ fn what_rbac_gives_a_group_decides_whether_its_entry_is_the_cause() {
     // It is asked again, and said once.
     std::thread::sleep(Duration::from_secs(12));
     assert_eq!(
-        operator.process.log().matches("cannot ask what kubelets may do").count(),
+        operator.process.log().matches("cannot check the permissions of kubelets").count(),
         1,
         "{}",
         operator.process.log()
