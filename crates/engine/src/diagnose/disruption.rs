@@ -65,6 +65,10 @@ const DRIFT: (&str, &str) = ("Karpenter may replace running nodes of ", " (drift
 
 /// One sentence about all objects that Karpenter compares its nodes with.
 fn join_drift(sentences: Vec<String>) -> Vec<String> {
+    // Most fixes change one object: their verdicts come in thousands, and pay for no other list.
+    if sentences.iter().filter(|sentence| sentence.starts_with(DRIFT.0)).count() < 2 {
+        return sentences;
+    }
     let mut objects: Vec<String> = Vec::new();
     let mut others = Vec::new();
     for sentence in sentences {
@@ -73,9 +77,7 @@ fn join_drift(sentences: Vec<String>) -> Vec<String> {
             None => others.push(sentence),
         }
     }
-    if !objects.is_empty() {
-        others.insert(0, [DRIFT.0, &objects.join(" and "), DRIFT.1].concat());
-    }
+    others.insert(0, [DRIFT.0, &objects.join(" and "), DRIFT.1].concat());
     others
 }
 
