@@ -8,6 +8,7 @@ use engine::api::{
     Confidence, Fix, Named, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Outcome, Stage, Suspect, Unknown,
 };
 use engine::case::duration;
+use engine::diagnose::is_about_unread_input;
 use engine::rules::unknown;
 
 /// A diagnosis that has a verdict.
@@ -141,8 +142,13 @@ pub fn next(status: &NodeDiagnosisStatus) -> Option<Next<'_>> {
     {
         return Some(Next::Suspect(first, others));
     }
-    let open = status.unknowns.first().filter(|_| status.confidence != Confidence::Certain);
-    open.map(Next::Question).or_else(|| status.fix.as_ref().map(Next::Fix))
+    let fix = status.fix.as_ref().map(Next::Fix);
+    let Some(open) = status.unknowns.first().filter(|_| status.confidence != Confidence::Certain) else { return fix };
+    // The end of the answer says what the dump lacks. A likely cause has a fix that helps more.
+    if is_about_unread_input(open) && status.confidence == Confidence::Likely && fix.is_some() {
+        return fix;
+    }
+    Some(Next::Question(open))
 }
 
 /// The observations that exclude causes, each with all causes that it excludes. One often excludes several.

@@ -114,6 +114,15 @@ fn evaluate(case: &Case) -> Evaluated {
     evaluated
 }
 
+/// In every question about an input that is missing.
+const UNREAD: &str = "nodewhy could not read this input";
+
+/// Whether a question only says that an input is missing. Every verdict that is not Certain has such questions if a dump
+/// lacks a kind, whether or not the kind has to do with the cause.
+pub fn is_about_unread_input(unknown: &Unknown) -> bool {
+    unknown.question.contains(UNREAD)
+}
+
 /// The missing inputs that a rule for this stage would have read. Only an open verdict lists them, so rules do not look
 /// for them one by one.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
@@ -125,7 +134,7 @@ fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
     wanted.filter_map(|input| {
         let question = case.cluster.once(&QUESTION, input.name(), || {
             let why = case.cluster.missing(*input)?;
-            Some(format!("Do the {} explain it? They could not be read: {why}.", input.name()).into())
+            Some(format!("Would {} change the verdict? {UNREAD}: {why}.", input.name()).into())
         });
         Some(Unknown { source: Witness::Cluster, question: (*question).clone()?, command: input.command().into() })
     })
