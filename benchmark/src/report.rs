@@ -167,12 +167,17 @@ pub fn accuracy(cases: &[Case], program: &Path, first_run: &str) -> io::Result<S
         table += &row(who, cases, scores);
     }
     let curve = curve(first_run);
-    let count = cases.len();
+    let mut made = 0;
+    for case in cases {
+        made += usize::from(case.source()?.starts_with("none"));
+    }
+    let (count, reported) = (cases.len(), cases.len() - made);
     Ok(format!(
         "\
 # How often it is right
 
-{count} cases, rebuilt from public reports with a confirmed cause. [The benchmark](../benchmark/README.md) scores them and knows nothing of nodewhy.
+{count} cases: {reported} are rebuilt from public reports with a confirmed cause, {made} are healthy and were made without a report.
+[The benchmark](../benchmark/README.md) scores them and knows nothing of nodewhy.
 `cargo benchmark table` writes this page, and a test compares nodewhy's figures with what it counts.
 
 {table}

@@ -276,6 +276,23 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1548-smaller-bill-fewer-machines", "its second machine, of which there is no log, is in another zone"),
     ("1554-accelerated-machine-nobody-takes-away", "that Karpenter 0.10 waits for the devices of an instance type"),
     ("1562-newer-family-is-refused", "which branches Karpenter 0.11 knows of an instance type"),
+    ("1601-own-base-image-first-boot", "a job that systemd drops to break a cycle"),
+    ("1602-graphics-workers-on-the-other-distribution", "the same, and cloud-init that finds no datasource"),
+    ("1603-hardened-settings-for-every-class", "that the kernel's lockdown refuses unsigned modules"),
+    ("1607-newest-generation-first", "what a script found empty before it ended"),
+    ("1608-script-that-was-right-last-year", "the script's own last words before cloud-init's"),
+    ("1610-agent-that-starts-at-the-same-second", "what a program says that the kubelet's unit runs first"),
+    ("1613-hosts-under-application-control", "images that may not be unpacked, behind a plugin that is not there"),
+    ("1615-network-joined-to-the-company", "a Node that the API server refuses for a label that is too long"),
+    ("1618-container-host-of-an-older-release", "what Ignition says"),
+    ("1619-owner-tag-on-every-machine", "the script's own last words before cloud-init's"),
+    ("1620-one-of-several-each-morning", "the script's own last words before cloud-init's"),
+    ("1621-enforcing-since-the-audit", "containers that SELinux refuses, behind a plugin that is not there"),
+    ("1632-each-try-leaves-something-behind", "its third machine is two seconds too young"),
+    ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
+    ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
+    ("1640-packets-wait-since-the-night", "which DaemonSet provides a resource that the kernel knows"),
+    ("1644-one-family-of-the-list", "requirements that exclude a family that the NodePool lists"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

@@ -694,6 +694,11 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("1510-only-some-images-arrive", "images that are not unpacked"),
     ("1525-first-test-of-the-autoscaler", "a machine that does not join"),
     ("1530-traffic-does-not-reach-the-rotated-machines", "what the controller of load balancers says"),
+    ("1611-cheapest-old-machines", "that others join"),
+    ("1614-one-class-for-both-pools", "the instance type"),
+    ("1636-smallest-of-the-big-cards", "pods that wait"),
+    ("1641-works-with-the-other-family", "pods that wait"),
+    ("1645-another-one-every-few-minutes", "machines that come out too small"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
@@ -712,6 +717,7 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("905-hundred-gigabytes-on-the-wrong-disk", "VolumeOfAnotherFamily"),
     ("1141-images-eat-the-small-disk", "VolumeOfAnotherFamily"),
     ("1147-pinned-cpus-strangers-at-the-door", "BootstrapBeforeKarpenter"),
+    ("1624-helper-that-is-not-there", "ContainerImageUnreachable"),
 ];
 
 #[test]
