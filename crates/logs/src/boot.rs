@@ -117,6 +117,12 @@ impl Boot {
         self.recent.keep(number, raw);
     }
 
+    /// The last lines before this one, as they were written.
+    pub(crate) fn before(&self, number: u64) -> impl Iterator<Item = (u64, &[u8])> {
+        let lines = self.recent.lines.iter().filter(move |(at, _)| *at < number);
+        lines.map(|(at, raw)| (*at, raw.as_slice()))
+    }
+
     /// Takes in a line that one of [`crate::systemd::NEEDLES`] is in; whether it tells of something that does not start. `text` is the whole
     /// of it, without colors.
     pub(crate) fn hear(
@@ -353,6 +359,7 @@ fn fact(means: String, trouble: Trouble, boot: BootStep, seen: LogLine) -> Fact 
         names: BTreeMap::new(),
         count: 1,
         boot: Some(boot),
+        script: None,
         first: seen.clone(),
         last: seen,
     }
@@ -751,11 +758,12 @@ fn complaint(line: &Line<'_>, number: u64, file: &str) -> Option<Near> {
 }
 
 /// Words of a program that ends.
-fn speaks_of_trouble(message: &str) -> bool {
-    const WORDS: [&str; 9] = [
+pub(crate) fn speaks_of_trouble(message: &str) -> bool {
+    const WORDS: [&str; 10] = [
         "timed out",
         "timeout",
         "unable",
+        "could not",
         "refused",
         "wrong fs type",
         "read-only",

@@ -222,6 +222,9 @@ pub struct Fact {
     /// The step of the boot that this is, if it is the first that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootStep>,
+    /// What the script printed last, if it is a script that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptEnd>,
     pub first: LogLine,
     pub last: LogLine,
 }
@@ -247,6 +250,35 @@ pub struct BootStep {
     /// Disks and parts of the network that failed earlier, and that the boot went on without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<LogLine>,
+}
+
+/// What a script printed last before it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScriptEnd {
+    /// Its last error, as far as it printed one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<LogLine>,
+    /// Its last command, behind the substitutions in it, as far as `set -x` shows them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<LogLine>,
+}
+
+impl ScriptEnd {
+    /// The instance type of which bootstrap.sh found no line in its image's table of pods, so that it had nothing to set.
+    /// Sources: awslabs/amazon-eks-ami v20211206 files/bootstrap.sh (`MAX_PODS=$(cat … | awk "/^…/" …)`); canonical's snap
+    /// kubelet-eks and earlier releases (`MAX_PODS=$(grep … | awk …)`).
+    pub fn unknown_type(&self) -> Option<&str> {
+        const TABLE: &str = "/etc/eks/eni-max-pods.txt";
+        self.commands.last().filter(|last| last.text == "+ MAX_PODS=")?;
+        self.commands.iter().find(|command| command.text.ends_with(TABLE))?;
+        self.commands.iter().find_map(|command| {
+            let of_grep = command.text.strip_suffix(TABLE).and_then(|text| text.split_once(" grep "));
+            let of_awk = command.text.split_once(" awk '/^").and_then(|(_, rest)| rest.split_once('/'));
+            let sought = of_grep.map(|(_, sought)| sought).or(of_awk.map(|(sought, _)| sought));
+            sought.map(|sought| sought.trim().trim_start_matches('^'))
+        })
+    }
 }
 
 impl Fact {
@@ -292,6 +324,9 @@ impl Fact {
         self.unknown &= other.unknown;
         if self.boot.is_none() {
             self.boot = other.boot.take();
+        }
+        if self.script.is_none() {
+            self.script = other.script.take();
         }
         for (name, value) in std::mem::take(&mut other.names) {
             self.names.entry(name).or_insert(value);

@@ -1,7 +1,7 @@
 //! What a program said last before systemd says that it ended: better than nothing where no row knows the line.
 
 use crate::fact::{Fact, LogLine, Phase, Trouble};
-use crate::table::{KARPENTER, TABLE};
+use crate::table::{CLOUD_INIT, KARPENTER, TABLE};
 use crate::wrapping::{PANIC, klog_level};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
@@ -73,6 +73,7 @@ fn fact(program: &str, trouble: Trouble, said: LogLine) -> Fact {
         names: BTreeMap::new(),
         count: 1,
         boot: None,
+        script: None,
         first: said.clone(),
         last: said,
     }
@@ -84,7 +85,7 @@ fn about(program: &str) -> Option<(&'static str, Trouble)> {
     let trouble = match own {
         "kubelet" => Trouble::KubeletRefusesConfiguration,
         "containerd" => Trouble::RuntimeNotUp,
-        "nodeadm" | "bottlerocket" | "cloud-init" => Trouble::BootstrapFailed,
+        "nodeadm" | "bottlerocket" | CLOUD_INIT => Trouble::BootstrapFailed,
         "vpc-cni" => Trouble::CniFails,
         KARPENTER => Trouble::KarpenterEnds,
         _ => return None,

@@ -17,6 +17,7 @@ mod machines;
 mod pattern;
 mod quoted;
 mod reader;
+mod script_end;
 mod systemd;
 pub mod table;
 mod wrapping;

@@ -2,12 +2,13 @@
 
 use crate::boot::Boot;
 use crate::denial::denied;
-use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Trouble};
+use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, ScriptEnd, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
 use crate::machines::{Machines, Nearest, OfMachine};
 use crate::quoted::{named as quoted, shown};
+use crate::script_end::script_end;
 use crate::table::{
     KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in, program_of,
 };
@@ -472,7 +473,9 @@ impl<'f> OneFile<'f> {
         }
         if let Some(said) = said {
             self.known += 1;
-            take_in(journey, &said, &message, seen());
+            let script =
+                ends_script(&said.known.row).then(|| script_end(self.boot.before(number), self.year, self.name));
+            take_in(journey, &said, &message, seen(), script.flatten());
         }
     }
 
@@ -509,7 +512,7 @@ impl<'f> OneFile<'f> {
                     let pool = said.as_ref().and_then(|said| pool_of_claim(named(said, "claim")?));
                     if let (Some(said), Some(pool)) = (said, pool) {
                         self.hear(Whose::Pool(pool.to_owned()), seen, |journey, seen| {
-                            take_in(journey, &said, piece, seen);
+                            take_in(journey, &said, piece, seen, None);
                         });
                     }
                 }
@@ -518,7 +521,7 @@ impl<'f> OneFile<'f> {
             Some((said, Some(Trouble::KarpenterEnds | Trouble::ProvisioningFails))) => {
                 let pool = provisioner(message).map(|name| Whose::Pool(name.to_owned()));
                 let (whose, seen) = (pool.unwrap_or_else(|| self.karpenter(line)), seen(message));
-                self.hear(whose, seen, |journey, seen| take_in(journey, said, message, seen));
+                self.hear(whose, seen, |journey, seen| take_in(journey, said, message, seen, None));
             }
             Some((said, None)) if said.known.row.undoes.is_some() => {
                 let is_own = |whose: &Whose| matches!(whose, Whose::Component(_) | Whose::Pool(_));
@@ -643,7 +646,14 @@ fn may_name_host(raw: &[u8]) -> bool {
     matches!(raw.first(), Some(b'A'..=b'Z' | b'2' | b'{' | b'[')) || raw.starts_with(PANIC.as_bytes())
 }
 
-fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine) {
+/// Whether it says that a script ended, and not why.
+fn ends_script(row: &Row) -> bool {
+    row.proves == Some(Trouble::ScriptFailed) && row.ends && row.vague
+}
+
+fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine, script: Option<ScriptEnd>) {
+    /// As the row says of the line that later versions of bootstrap.sh print.
+    const KNOWS_NO_TYPE: &str = "bootstrap.sh ended, for its image does not know the instance type";
     let row = &said.known.row;
     for (name, value) in &said.names {
         match *name {
@@ -670,21 +680,25 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
     let mut names: BTreeMap<String, String> =
         said.names.iter().map(|(name, value)| ((*name).to_owned(), quoted(value))).collect();
     names.extend(denied(message, said.reason).map(|(name, value)| (name.to_owned(), quoted(&value))));
+    let unknown_type = script.as_ref().and_then(ScriptEnd::unknown_type).map(quoted);
+    let knows_no_type = unknown_type.is_some();
+    names.extend(unknown_type.map(|unknown| ("type".to_owned(), unknown)));
     note(
         journey,
         Fact {
             program: said.known.program.to_owned(),
-            means: row.means.clone(),
+            means: if knows_no_type { KNOWS_NO_TYPE.to_owned() } else { row.means.clone() },
             trouble,
             reason: said.reason,
             blocks,
             ends: row.ends,
             at_start: row.at_start,
-            vague: row.vague,
+            vague: row.vague && !knows_no_type,
             unknown: false,
             names,
             count: 1,
             boot: None,
+            script,
             first: seen.clone(),
             last: seen,
         },
@@ -733,6 +747,7 @@ fn unexplained(seen: LogLine) -> Fact {
         names: BTreeMap::new(),
         count: 1,
         boot: None,
+        script: None,
         first: seen.clone(),
         last: seen,
     }

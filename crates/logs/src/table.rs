@@ -14,7 +14,7 @@ pub const FILES: [(&str, &str); 18] = [
     (KUBELET, include_str!("../table/kubelet.toml")),
     ("nodeadm", include_str!("../table/nodeadm.toml")),
     ("bottlerocket", include_str!("../table/bottlerocket.toml")),
-    ("cloud-init", include_str!("../table/cloud_init.toml")),
+    (CLOUD_INIT, include_str!("../table/cloud_init.toml")),
     ("windows-bootstrap", include_str!("../table/windows_bootstrap.toml")),
     ("containerd", include_str!("../table/containerd.toml")),
     ("systemd", include_str!("../table/systemd.toml")),
@@ -33,6 +33,7 @@ pub const FILES: [(&str, &str); 18] = [
 ];
 
 pub(crate) const KUBELET: &str = "kubelet";
+pub(crate) const CLOUD_INIT: &str = "cloud-init";
 pub const KARPENTER: &str = "karpenter";
 /// Nobody else's level is large. Source: core v0.34.0 pkg/operator/logging/logging.go `CapitalLevelEncoder`.
 pub(crate) const KARPENTERS_ERROR: &str = r#""level":"ERROR""#;

@@ -7,7 +7,7 @@ use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
 use crate::explain::denial::{self, Denial};
 use crate::objects::{Node, Pod};
-use logs::fact::{BootStep, Fact, LogLine, Phase, Reason, Trouble};
+use logs::fact::{BootStep, Fact, LogLine, Phase, Reason, ScriptEnd, Trouble};
 use logs::journey::Journey;
 use logs::table::{is_about_others, program_of};
 use readers::source_text::Span;
@@ -243,11 +243,17 @@ impl Root<'_> {
         let told_of = format!("{machine} {means}{reason}{often}: {}", excerpt(&self.words().text));
         let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
         // That a script failed, cloud-init says; why, the script itself has said before.
+        let is_told = fact.script.as_ref().is_some_and(|script| !script.said.is_empty());
         let before = self.journey.open().into_iter().find(|other| {
-            fact.trouble == Trouble::ScriptFailed && !other.ends && other.program == fact.program && *other != fact
+            let is_script = fact.trouble == Trouble::ScriptFailed && !is_told;
+            is_script && !other.ends && other.program == fact.program && *other != fact
         });
         let summary = match before {
             Some(other) => format!("{summary}; before that: {}", excerpt(&other.last.text)),
+            None => summary,
+        };
+        let summary = match fact.script.as_ref().and_then(commands_in_words) {
+            Some(commands) => format!("{}; {commands}", summary.trim_end_matches('.')),
             None => summary,
         };
         let summary = match &fact.boot {
@@ -259,7 +265,7 @@ impl Root<'_> {
         let came_to = came_to(self.journey);
         let finding =
             Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(self.of_boot()).with_all(others);
-        let finding = finding.with_all(came_to);
+        let finding = finding.with_all(self.of_script()).with_all(came_to);
         let because = match self.whose {
             Whose::Own => return finding,
             Whose::Taken => "no other machine here is unfinished, so the log is taken for this one's",
@@ -276,8 +282,11 @@ impl Root<'_> {
         self.fact.boot.is_some() && self.fact.unknown && self.fact.program == SYSTEMD
     }
 
-    /// The line that says most: of a step of the boot its own last words, not that it failed.
+    /// The line that says most: of a script or a step of the boot its own last words, not that it failed.
     fn words(&self) -> &LogLine {
+        if let Some(error) = self.fact.script.as_ref().and_then(|script| script.said.first()) {
+            return error;
+        }
         let own_words = self.fact.unknown && self.fact.program != SYSTEMD;
         let said = self.fact.boot.as_ref().filter(|_| !own_words).and_then(|step| step.said.first());
         said.unwrap_or(if self.fact.boot.is_some() { &self.fact.first } else { &self.fact.last })
@@ -290,6 +299,14 @@ impl Root<'_> {
         let said = said.map(|line| at(line, format!("logged just before {} failed", step.unit)));
         let earlier = step.earlier.iter().map(|line| at(line, "failed earlier, and the boot went on".to_owned()));
         said.chain(earlier).collect()
+    }
+
+    /// What the script printed last.
+    fn of_script(&self) -> Vec<Evidence> {
+        let Some(script) = &self.fact.script else { return Vec::new() };
+        let said = script.said.iter().map(|line| at(line, "the script printed it last".to_owned()));
+        let commands = script.commands.iter().map(|line| at(line, "the script ran it last".to_owned()));
+        said.chain(commands).collect()
     }
 
     /// The command that shows the failed unit's own log, on the instance.
@@ -331,9 +348,21 @@ impl Root<'_> {
         const LEAST: usize = 4;
         let mut names: Vec<&str> =
             self.fact.names.values().map(|name| name.trim_matches(['"', '\'', ' ', '`'])).collect();
+        let commands = self.fact.script.iter().flat_map(|script| &script.commands);
+        names.extend(commands.map(|command| command.text.trim_start_matches(['+', ' '])));
         names.retain(|name| name.len() >= LEAST && !name.contains("***"));
         names.sort_by_key(|name| std::cmp::Reverse(name.len()));
         names.iter().find_map(|name| text.find(name).map(|start| Span::new(start, start + name.len())))
+    }
+}
+
+/// The last command of a script, with the substitutions in it: the end of a sentence.
+fn commands_in_words(script: &ScriptEnd) -> Option<String> {
+    let commands: Vec<String> = script.commands.iter().map(|line| excerpt(&line.text)).collect();
+    match commands.as_slice() {
+        [] => None,
+        [only] => Some(format!("its last command: {only}")),
+        several => Some(format!("its last commands: {}", several.join(" and "))),
     }
 }
 

@@ -22,7 +22,8 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let told = logged::root(case, &[Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::DiskFails]);
     let Some(root) = told else { return Opinion::Silent };
-    let fix = if root.fact.names.contains_key("type") {
+    let knows_no_type = root.fact.names.contains_key("type");
+    let fix = if knows_no_type {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
     } else if root.is_unit_of_boot() || root.fact.names.contains_key("what") {
         "Boot an image in which the unit starts: an earlier version, or a newer one that fixes it. Correct the user data if the quoted lines name something from it. Also check for a disk that differs from what the image expects, such as a snapshot with other contents."
@@ -36,5 +37,6 @@ fn check(case: &Case) -> Opinion {
         }
         None => finding,
     };
-    finding.blaming(root.user_data(case)).into()
+    let blamed = if knows_no_type { case.class_field("spec.amiSelectorTerms") } else { root.user_data(case) };
+    finding.blaming(blamed).into()
 }
