@@ -276,8 +276,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1548-smaller-bill-fewer-machines", "its second machine, of which there is no log, is in another zone"),
     ("1554-accelerated-machine-nobody-takes-away", "that Karpenter 0.10 waits for the devices of an instance type"),
     ("1562-newer-family-is-refused", "which branches Karpenter 0.11 knows of an instance type"),
-    ("1601-own-base-image-first-boot", "a job that systemd drops to break a cycle"),
-    ("1602-graphics-workers-on-the-other-distribution", "the same, and cloud-init that finds no datasource"),
     ("1603-hardened-settings-for-every-class", "that the kernel's lockdown refuses unsigned modules"),
     ("1610-agent-that-starts-at-the-same-second", "what a program says that the kubelet's unit runs first"),
     ("1613-hosts-under-application-control", "images that may not be unpacked, behind a plugin that is not there"),

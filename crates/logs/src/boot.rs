@@ -8,6 +8,7 @@ use crate::fact::{BootStep, Fact, LogLine, Phase, Trouble};
 use crate::journey::Journey;
 use crate::last_words::{is_error, is_of};
 use crate::quoted::{named, shown};
+use crate::systemd::{CYCLE, deleted_job};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::borrow::Cow;
@@ -29,6 +30,8 @@ pub(crate) struct Boot {
     count: u64,
     /// A kubelet was started in this boot: what fails from then on did not keep it from that.
     has_kubelet: bool,
+    /// The lines that name the units of an ordering cycle, until systemd says whose job it deletes.
+    cycle: Vec<LogLine>,
 }
 
 /// A unit that failed.
@@ -46,6 +49,8 @@ struct Failed {
     /// The target that had been reached.
     reached: Option<String>,
     near: Vec<Near>,
+    /// systemd deleted its job to break the ordering cycle that these lines name.
+    cycle: Option<Vec<LogLine>>,
     seen: LogLine,
 }
 
@@ -94,6 +99,10 @@ enum Event {
     Reached(UnitName),
     Failed(UnitName),
     Needs(UnitName),
+    /// A line names units that wait for each other; whether it is the first.
+    Cycle(bool),
+    /// Its job was deleted, so that the others can be ordered.
+    Deleted(UnitName),
     /// Its process failed: the job may fail with it, or start it again.
     Exited(String),
     /// The console's hint behind a failure names the unit.
@@ -136,7 +145,7 @@ impl Boot {
             return false;
         }
         let Some(event) = event(line) else { return false };
-        let is_trouble = matches!(event, Event::Failed(_) | Event::Needs(_) | Event::Awaits(..));
+        let is_trouble = matches!(event, Event::Failed(_) | Event::Needs(_) | Event::Awaits(..) | Event::Deleted(_));
         if !matches!(event, Event::Awaits(..) | Event::Hint(_) | Event::Exited(_)) {
             self.awaits = None;
         }
@@ -173,6 +182,15 @@ impl Boot {
                 self.fails(unit, year, seen);
             }
             Event::Needs(unit) => self.is_not_started(unit, seen),
+            Event::Cycle(is_first) => {
+                if is_first {
+                    self.cycle.clear();
+                }
+                if self.cycle.len() < MOST {
+                    self.cycle.push(seen());
+                }
+            }
+            Event::Deleted(unit) => self.is_deleted(unit, seen()),
             Event::Awaits(unit, seconds) => {
                 let reached = self.reached.clone();
                 self.awaits = Some(Awaited { unit, seconds, reached, seen: seen() });
@@ -186,6 +204,8 @@ impl Boot {
         if self.has_kubelet && !unit.is_one_of(&KUBELET_AND_RUNTIME) {
             return;
         }
+        // It was started all the same.
+        self.failed.retain(|failed| failed.cycle.is_none() || !failed.unit.is_same(&unit));
         if let Some(again) = self.failed.iter_mut().find(|failed| failed.unit.is_same(&unit)) {
             (again.number, again.came_up) = (self.count, false);
             return;
@@ -194,6 +214,21 @@ impl Boot {
             let near = self.recent.near(&unit, year, &seen);
             self.add(unit, near, seen);
         }
+    }
+
+    /// The unit is not started. The console says so, too, and names it by its description.
+    fn is_deleted(&mut self, unit: UnitName, seen: LogLine) {
+        let cycle = std::mem::take(&mut self.cycle);
+        let is_known = self.failed.iter().any(|failed| failed.unit.is_same(&unit));
+        if self.has_kubelet || is_known || self.failed.len() >= MOST {
+            return;
+        }
+        self.add(unit, Vec::new(), seen);
+        if let Some(deleted) = self.failed.last_mut() {
+            deleted.cycle = Some(cycle);
+        }
+        // Nothing that fails next is needed by it.
+        self.count += 1;
     }
 
     fn add(&mut self, unit: UnitName, near: Vec<Near>, seen: LogLine) {
@@ -205,6 +240,7 @@ impl Boot {
             boot_ended: false,
             reached: self.reached.clone(),
             near,
+            cycle: None,
             seen,
         });
     }
@@ -270,7 +306,8 @@ impl Boot {
         let earlier = before.iter().filter(|other| other.unit.is_ground()).map(|other| other.seen.clone());
         let step = failed.step(earlier.take(2).collect());
         let is_its = |fact: &Fact| {
-            fact.last.file == failed.seen.file
+            failed.cycle.is_none()
+                && fact.last.file == failed.seen.file
                 && (fact.unknown && failed.unit.is_of(&fact.program)
                     || fact.vague && [fact.first.line, fact.last.line].contains(&failed.seen.line))
         };
@@ -300,6 +337,7 @@ impl Failed {
             unit: self.unit.in_words(),
             id: self.unit.command_id(),
             said: together(&said).take(2).chain(ground.take(1)).map(|near| near.said.clone()).collect(),
+            cycle: self.cycle.clone().unwrap_or_default(),
             needed_by: self.needed_by.iter().take(3).map(UnitName::in_words).collect(),
             reached: self.reached.clone(),
             earlier,
@@ -307,6 +345,11 @@ impl Failed {
     }
 
     fn fact(&self, boot: BootStep) -> Fact {
+        if self.cycle.is_some() {
+            let means = format!("systemd did not start {}, to break an ordering cycle", boot.unit);
+            let fact = fact(means, Trouble::BootstrapFailed, boot, self.seen.clone());
+            return Fact { vague: false, ..fact };
+        }
         let means = match boot.needed_by.first().filter(|_| boot.unit.is_empty()) {
             Some(other) => {
                 format!("{other} was not started, because a unit that it needs failed before this log begins")
@@ -592,7 +635,7 @@ fn event(line: &Line<'_>) -> Option<Event> {
 
 /// What follows the status word of a line of the console: `[FAILED] `, `[  OK  ] `.
 fn status(message: &str) -> Option<&str> {
-    const WORDS: [&str; 5] = ["FAILED] ", "DEPEND] ", " TIME ] ", "  OK  ] ", " OK ] "];
+    const WORDS: [&str; 6] = ["FAILED] ", "DEPEND] ", " TIME ] ", " SKIP ] ", "  OK  ] ", " OK ] "];
     let found = WORDS.iter().find_map(|word| {
         let (before, rest) = message.split_once(word)?;
         before.ends_with('[').then(|| rest.trim_start())
@@ -618,17 +661,25 @@ fn job(text: &str) -> Option<Event> {
     let needs = || behind(&["Dependency failed for "]).map(Event::Needs);
     let reached = || behind(&["Reached target "]).map(Event::Reached);
     let starts = || behind(&["Starting "]).map(Event::Starts);
+    let deleted = || behind(&["Ordering cycle found, skipping "]).map(Event::Deleted);
     behind(&FAILED)
         .map(Event::Failed)
         .or_else(needs)
         .or_else(|| behind(&UP).map(Event::Up))
         .or_else(reached)
         .or_else(starts)
+        .or_else(deleted)
 }
 
 /// `x.service: Failed with result 'exit-code'.`; v219 has only `x.service: main process exited, …` before the job's end.
 /// Sources: systemd v257 src/core/unit.c `unit_log_failure`, src/core/service.c `service_sigchld_event`.
 fn of_journal(message: &str) -> Option<Event> {
+    if let Some(id) = deleted_job(message).filter(|id| is_id(id)) {
+        return Some(Event::Deleted(UnitName::of(id)));
+    }
+    if let Some(at) = CYCLE.iter().position(|begin| message.contains(begin)) {
+        return Some(Event::Cycle(at == 0));
+    }
     const SAYS: [&str; 3] = [": Failed with result '", ": Main process exited, ", ": main process exited, "];
     let id = SAYS.iter().find_map(|says| message.split_once(says)).map(|(id, _)| id)?;
     is_id(id).then(|| Event::Exited(id.to_owned()))

@@ -241,6 +241,9 @@ pub struct BootStep {
     /// What it said just before, then the kernel about a disk, the network, the memory or SELinux.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<LogLine>,
+    /// The lines that name the units which wait for each other, if systemd did not start it for that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cycle: Vec<LogLine>,
     /// What systemd did not start for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,

@@ -242,3 +242,50 @@ fn a_line_that_says_less_does_not_replace_the_one_that_says_why() {
     let journey = read(failed);
     assert!(journey.open().iter().any(|fact| fact.vague && fact.trouble == Trouble::UserDataRefused), "{journey:?}");
 }
+
+/// systemd drops nodeadm-run.service, which waits for cloud-final.service, which waits for what wants both.
+const CYCLE: &str = "\
+Aug 26 13:11:51 node systemd[1]: multi-user.target: Found ordering cycle on nodeadm-run.service/start
+Aug 26 13:11:51 node systemd[1]: multi-user.target: Found dependency on cloud-final.service/start
+Aug 26 13:11:51 node systemd[1]: multi-user.target: Found dependency on multi-user.target/start
+Aug 26 13:11:51 node systemd[1]: multi-user.target: Job nodeadm-run.service/start deleted to break ordering cycle starting with multi-user.target/start
+Aug 26 13:11:57 node systemd[1]: Started containerd.service - containerd container runtime.
+Aug 26 13:11:59 node systemd[1]: Reached target multi-user.target - Multi-User System.
+";
+
+#[test]
+fn a_unit_whose_job_was_deleted_to_break_a_cycle_is_named() {
+    let v219 = CYCLE.replace("multi-user.target: ", "");
+    let v258 = "\
+Aug 26 13:11:51 node systemd[1]: multi-user.target: Found ordering cycle: nodeadm-run.service/start after cloud-final.service/start after multi-user.target/start - after nodeadm-run.service
+Aug 26 13:11:51 node systemd[1]: multi-user.target: Job nodeadm-run.service/start deleted to break ordering cycle
+";
+    let console = "[\x1b[0;1;31m SKIP \x1b[0m] Ordering cycle found, skipping nodeadm-run.service - EKS Nodeadm Run\n";
+    for (log, units) in [(CYCLE, 3), (v219.as_str(), 3), (v258, 1), (console, 0)] {
+        let journey = read(log);
+        let (fact, step) = root(&journey);
+        assert!(!fact.vague && fact.means.contains("to break an ordering cycle"), "{fact:?}");
+        assert!(step.unit.starts_with("nodeadm-run.service"), "{step:?}");
+        assert_eq!(step.cycle.len(), units, "{step:?}");
+    }
+    // It outranks what follows from it.
+    let late = "Aug 26 13:11:58 node cloud-init[9]: 2026-08-26 13:11:58,724 - util.py[WARNING]: Can not apply stage final, no datasource found! Likely bad things to come!\n";
+    let journey = read(&format!("{}{late}", CYCLE.replace("nodeadm-run.service", "cloud-init.service")));
+    assert_eq!(root(&journey).1.unit, "cloud-init.service");
+}
+
+#[test]
+fn a_cycle_is_no_step_if_the_kubelet_needs_nothing_of_it_or_came_up() {
+    for unit in ["kdump.service", "snapd.service", "var-lib-own.mount"] {
+        has_no_step(&CYCLE.replace("nodeadm-run.service", unit));
+    }
+    has_no_step(&format!("{CYCLE}Aug 26 13:12:20 node systemd[1]: Finished nodeadm-run.service - EKS Nodeadm Run.\n"));
+    has_no_step(&format!("{CYCLE}Aug 26 13:12:20 node systemd[1]: Started kubelet.service - Kubernetes Kubelet.\n"));
+    has_no_step(&CYCLE.replace("/start deleted", "/stop deleted"));
+    // It was started after all, and then failed.
+    let failed = format!(
+        "{CYCLE}Aug 26 13:12:20 node nodeadm[9]: unexpected disk\nAug 26 13:12:20 node systemd[1]: Failed to start nodeadm-run.service - EKS Nodeadm Run.\n"
+    );
+    let journey = read(&failed);
+    assert!(root(&journey).1.cycle.is_empty(), "{journey:?}");
+}

@@ -146,6 +146,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ),
     ("Could not get lock /var/lib/dpkg/lock", "it would keep everybody else from installing"),
     ("/bin/bash^M: bad interpreter", "bash up to 5.1 says it"),
+    ("Can not apply stage {stage}, no datasource found!", "its first stage did not run, and here it does"),
 ];
 
 /// What it logs goes to a file, and to the screen from warnings on, as in the configuration of its package.

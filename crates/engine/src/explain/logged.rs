@@ -282,6 +282,11 @@ impl Root<'_> {
         self.fact.boot.is_some() && self.fact.unknown && self.fact.program == SYSTEMD
     }
 
+    /// Whether systemd deleted the job of a unit, for its order contradicts that of others.
+    pub(crate) fn is_of_cycle(&self) -> bool {
+        self.is_unit_of_boot() && !self.fact.vague
+    }
+
     /// The line that says most: of a script or a step of the boot its own last words, not that it failed.
     fn words(&self) -> &LogLine {
         if let Some(error) = self.fact.script.as_ref().and_then(|script| script.said.first()) {
@@ -297,8 +302,9 @@ impl Root<'_> {
         let Some(step) = &self.fact.boot else { return Vec::new() };
         let said = step.said.iter().filter(|line| **line != self.fact.last);
         let said = said.map(|line| at(line, format!("logged just before {} failed", step.unit)));
+        let cycle = step.cycle.iter().map(|line| at(line, "names units that wait for each other".to_owned()));
         let earlier = step.earlier.iter().map(|line| at(line, "failed earlier, and the boot went on".to_owned()));
-        said.chain(earlier).collect()
+        said.chain(cycle).chain(earlier).collect()
     }
 
     /// What the script printed last.

@@ -25,6 +25,8 @@ fn check(case: &Case) -> Opinion {
     let knows_no_type = root.fact.names.contains_key("type");
     let fix = if knows_no_type {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
+    } else if root.is_of_cycle() {
+        "Remove the ordering that closes the cycle, in the image or in the files that its user data writes. The quoted lines name the units: compare After=, Before= and WantedBy= (systemctl cat UNIT). Then replace the node."
     } else if root.is_unit_of_boot() || root.fact.names.contains_key("what") {
         "Boot an image in which the unit starts: an earlier version, or a newer one that fixes it. Correct the user data if the quoted lines name something from it. Also check for a disk that differs from what the image expects, such as a snapshot with other contents."
     } else {
@@ -37,6 +39,10 @@ fn check(case: &Case) -> Opinion {
         }
         None => finding,
     };
-    let blamed = if knows_no_type { case.class_field("spec.amiSelectorTerms") } else { root.user_data(case) };
+    let blamed = if knows_no_type || root.is_of_cycle() {
+        case.class_field("spec.amiSelectorTerms")
+    } else {
+        root.user_data(case)
+    };
     finding.blaming(blamed).into()
 }
