@@ -277,7 +277,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1554-accelerated-machine-nobody-takes-away", "that Karpenter 0.10 waits for the devices of an instance type"),
     ("1562-newer-family-is-refused", "which branches Karpenter 0.11 knows of an instance type"),
     ("1603-hardened-settings-for-every-class", "that the kernel's lockdown refuses unsigned modules"),
-    ("1610-agent-that-starts-at-the-same-second", "what a program says that the kubelet's unit runs first"),
     ("1613-hosts-under-application-control", "images that may not be unpacked, behind a plugin that is not there"),
     ("1615-network-joined-to-the-company", "a Node that the API server refuses for a label that is too long"),
     ("1618-container-host-of-an-older-release", "what Ignition says"),

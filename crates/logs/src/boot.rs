@@ -24,14 +24,23 @@ pub(crate) struct Boot {
     reached: Option<String>,
     /// The job that the boot waits for, while nothing else happens.
     awaits: Option<Awaited>,
-    /// The id of the unit whose process failed, and the line: the next may say which job failed with it.
-    exited: Option<(String, u64)>,
+    /// The process that failed last: the next line may say which job failed with it.
+    exited: Option<Exited>,
     /// How many failed so far.
     count: u64,
     /// A kubelet was started in this boot: what fails from then on did not keep it from that.
     has_kubelet: bool,
     /// The lines that name the units of an ordering cycle, until systemd says whose job it deletes.
     cycle: Vec<LogLine>,
+}
+
+/// A process of a unit that failed.
+#[derive(Debug)]
+struct Exited {
+    id: String,
+    /// It is of a command such as that of ExecStartPre=, not of the program that the unit runs.
+    is_control: bool,
+    line: u64,
 }
 
 /// A unit that failed.
@@ -49,6 +58,8 @@ struct Failed {
     /// The target that had been reached.
     reached: Option<String>,
     near: Vec<Near>,
+    /// A command before or behind its start failed, not the program itself.
+    of_control: bool,
     /// systemd deleted its job to break the ordering cycle that these lines name.
     cycle: Option<Vec<LogLine>>,
     seen: LogLine,
@@ -105,6 +116,8 @@ enum Event {
     Deleted(UnitName),
     /// Its process failed: the job may fail with it, or start it again.
     Exited(String),
+    /// A command of it failed that is not its main process.
+    ControlExited(String),
     /// The console's hint behind a failure names the unit.
     Hint(String),
     Awaits(UnitName, u64),
@@ -146,7 +159,7 @@ impl Boot {
         }
         let Some(event) = event(line) else { return false };
         let is_trouble = matches!(event, Event::Failed(_) | Event::Needs(_) | Event::Awaits(..) | Event::Deleted(_));
-        if !matches!(event, Event::Awaits(..) | Event::Hint(_) | Event::Exited(_)) {
+        if !matches!(event, Event::Awaits(..) | Event::Hint(_) | Event::Exited(_) | Event::ControlExited(_)) {
             self.awaits = None;
         }
         match event {
@@ -166,7 +179,8 @@ impl Boot {
                 self.is_up(&unit);
                 self.reached = Some(unit.in_words());
             }
-            Event::Exited(id) => self.exited = Some((id, seen().line)),
+            Event::Exited(id) => self.exits(id, false, seen().line),
+            Event::ControlExited(id) => self.exits(id, true, seen().line),
             Event::Hint(id) => {
                 if let Some(last) = self.newest().filter(|last| last.needed_by.is_empty()) {
                     last.unit.id.get_or_insert(id);
@@ -175,11 +189,13 @@ impl Boot {
             Event::Failed(mut unit) => {
                 let seen = seen();
                 // The journal names the unit's id in the line before.
-                let just = self.exited.take().filter(|(_, line)| seen.line.saturating_sub(*line) <= NEXT);
-                if let Some((id, _)) = just.filter(|_| unit.id.is_none()) {
-                    unit.id = Some(id);
+                let just = self.exited.take().filter(|exited| seen.line.saturating_sub(exited.line) <= NEXT);
+                let mut of_control = false;
+                if let Some(exited) = just {
+                    let id = unit.id.get_or_insert(exited.id.clone());
+                    of_control = exited.is_control && *id == exited.id;
                 }
-                self.fails(unit, year, seen);
+                self.fails(unit, of_control, year, seen);
             }
             Event::Needs(unit) => self.is_not_started(unit, seen),
             Event::Cycle(is_first) => {
@@ -199,7 +215,14 @@ impl Boot {
         is_trouble
     }
 
-    fn fails(&mut self, unit: UnitName, year: Option<i32>, seen: LogLine) {
+    /// Of processes that fail together the first is the reason: a command behind the end of the main process is not.
+    fn exits(&mut self, id: String, is_control: bool, line: u64) {
+        let before = self.exited.take().filter(|before| before.id == id && line.saturating_sub(before.line) <= NEXT);
+        let is_control = before.map_or(is_control, |before| before.is_control);
+        self.exited = Some(Exited { id, is_control, line });
+    }
+
+    fn fails(&mut self, unit: UnitName, of_control: bool, year: Option<i32>, seen: LogLine) {
         self.count += 1;
         if self.has_kubelet && !unit.is_one_of(&KUBELET_AND_RUNTIME) {
             return;
@@ -213,6 +236,9 @@ impl Boot {
         if self.failed.len() < MOST {
             let near = self.recent.near(&unit, year, &seen);
             self.add(unit, near, seen);
+            if let Some(failed) = self.failed.last_mut() {
+                failed.of_control = of_control;
+            }
         }
     }
 
@@ -240,6 +266,7 @@ impl Boot {
             boot_ended: false,
             reached: self.reached.clone(),
             near,
+            of_control: false,
             cycle: None,
             seen,
         });
@@ -308,7 +335,7 @@ impl Boot {
         let is_its = |fact: &Fact| {
             failed.cycle.is_none()
                 && fact.last.file == failed.seen.file
-                && (fact.unknown && failed.unit.is_of(&fact.program)
+                && (fact.unknown && !failed.of_control && failed.unit.is_of(&fact.program)
                     || fact.vague && [fact.first.line, fact.last.line].contains(&failed.seen.line))
         };
         match journey.facts.iter_mut().find(|fact| is_its(fact)) {
@@ -354,11 +381,14 @@ impl Failed {
             Some(other) => {
                 format!("{other} was not started, because a unit that it needs failed before this log begins")
             }
+            None if self.of_control => {
+                format!("a command before or behind the start of {} failed, such as its ExecStartPre=", boot.unit)
+            }
             None => format!("{} is the first step of the boot that failed", boot.unit),
         };
         let trouble = if self.unit.is_one_of(&RUNTIME) {
             Trouble::RuntimeNotUp
-        } else if self.unit.is_one_of(&KUBELET) {
+        } else if self.unit.is_one_of(&KUBELET) && !self.of_control {
             Trouble::KubeletRefusesConfiguration
         } else if self.unit.is_disk() {
             Trouble::DiskFails
@@ -671,18 +701,23 @@ fn job(text: &str) -> Option<Event> {
         .or_else(deleted)
 }
 
-/// `x.service: Failed with result 'exit-code'.`; v219 has only `x.service: main process exited, …` before the job's end.
+/// `x.service: Failed with result 'exit-code'.`; v219 has only `x.service: main process exited, …` before the job's end, or
+/// `x.service: control process exited, …`.
 /// Sources: systemd v257 src/core/unit.c `unit_log_failure`, src/core/service.c `service_sigchld_event`.
 fn of_journal(message: &str) -> Option<Event> {
+    const SAYS: [&str; 3] = [": Failed with result '", ": Main process exited, ", ": main process exited, "];
+    const OF_CONTROL: [&str; 2] = [": Control process exited, ", ": control process exited, "];
     if let Some(id) = deleted_job(message).filter(|id| is_id(id)) {
         return Some(Event::Deleted(UnitName::of(id)));
     }
     if let Some(at) = CYCLE.iter().position(|begin| message.contains(begin)) {
         return Some(Event::Cycle(at == 0));
     }
-    const SAYS: [&str; 3] = [": Failed with result '", ": Main process exited, ", ": main process exited, "];
-    let id = SAYS.iter().find_map(|says| message.split_once(says)).map(|(id, _)| id)?;
-    is_id(id).then(|| Event::Exited(id.to_owned()))
+    let of = |says: &[&str]| {
+        let id = says.iter().find_map(|says| message.split_once(says)).map(|(id, _)| id)?;
+        is_id(id).then(|| id.to_owned())
+    };
+    of(&OF_CONTROL).map(Event::ControlExited).or_else(|| of(&SAYS).map(Event::Exited))
 }
 
 /// `Wait for Network to be Configured (1min 39s / no limit)`, `systemd-networkd-wait-online.service/start running (…)`.
@@ -810,11 +845,15 @@ fn complaint(line: &Line<'_>, number: u64, file: &str) -> Option<Near> {
 
 /// Words of a program that ends.
 pub(crate) fn speaks_of_trouble(message: &str) -> bool {
-    const WORDS: [&str; 10] = [
+    // Also glibc's texts of EPERM and EAGAIN, and iptables 1.8.4 iptables/xshared.c `xtables_lock`.
+    const WORDS: [&str; 13] = [
         "timed out",
         "timeout",
         "unable",
         "could not",
+        "not permitted",
+        "unavailable",
+        "holding the xtables lock",
         "refused",
         "wrong fs type",
         "read-only",
@@ -824,7 +863,7 @@ pub(crate) fn speaks_of_trouble(message: &str) -> bool {
     ];
     const CALM: [&str; 5] = ["[INFO]", "[DEBUG]", "level=info", "level=debug", "DEBUG "];
     const OF_SYSTEMD: [&str; 5] = [
-        "Control process exited",
+        "ontrol process exited",
         "/start timed out",
         "failed with result",
         "Scheduled restart job",

@@ -1,7 +1,7 @@
 //! The words of systemd about its jobs, on the console and in the journal.
 
 /// What makes a line worth a look for [`crate::boot`]. The table looks for these, too.
-pub(crate) const NEEDLES: [&str; 20] = [
+pub(crate) const NEEDLES: [&str; 21] = [
     "Failed to start ",
     "Failed to mount ",
     "Failed to listen on ",
@@ -11,6 +11,7 @@ pub(crate) const NEEDLES: [&str; 20] = [
     "Dependency failed for ",
     ": Failed with result '",
     "ain process exited",
+    "ontrol process exited",
     "See 'systemctl status ",
     " running for ",
     " running (",

@@ -289,3 +289,39 @@ fn a_cycle_is_no_step_if_the_kubelet_needs_nothing_of_it_or_came_up() {
     let journey = read(&failed);
     assert!(root(&journey).1.cycle.is_empty(), "{journey:?}");
 }
+
+#[test]
+fn a_command_before_the_start_of_the_kubelet_is_told_with_its_own_words() {
+    let v219 = "\
+Oct 11 19:21:09 node systemd[1]: Starting Kubernetes Kubelet...
+Oct 11 19:21:09 node iptables[4335]: Another app is currently holding the xtables lock. Perhaps you want to use the -w option?
+Oct 11 19:21:09 node systemd[1]: kubelet.service: control process exited, code=exited status=4
+Oct 11 19:21:09 node systemd[1]: Failed to start Kubernetes Kubelet.
+Oct 11 19:21:09 node systemd[1]: Unit kubelet.service entered failed state.
+";
+    let v252 = "\
+Oct 11 19:21:09 node systemd[1]: Starting kubelet.service - Kubernetes Kubelet...
+Oct 11 19:21:09 node iptables[4335]: Another app is currently holding the xtables lock. Perhaps you want to use the -w option?
+Oct 11 19:21:09 node systemd[1]: kubelet.service: Control process exited, code=exited, status=4/NOPERMISSION
+Oct 11 19:21:09 node systemd[1]: kubelet.service: Failed with result 'exit-code'.
+Oct 11 19:21:09 node systemd[1]: Failed to start kubelet.service - Kubernetes Kubelet.
+";
+    for log in [v219, v252] {
+        let journey = read(log);
+        let (fact, step) = root(&journey);
+        assert_eq!(fact.trouble, Trouble::BootstrapFailed, "{fact:?}");
+        assert!(fact.means.contains("ExecStartPre=") && fact.vague, "{fact:?}");
+        assert_eq!(step.id.as_deref(), Some("kubelet.service"));
+        let lock = "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?";
+        assert_eq!(said(step), [lock]);
+        // It is ignored, or tried again.
+        has_no_step(&log.replace("Failed to start", "Started"));
+        // The kubelet itself ends.
+        let own = log.replace("control process", "main process").replace("Control process", "Main process");
+        assert_eq!(root(&read(&own)).0.trouble, Trouble::KubeletRefusesConfiguration, "{own}");
+        let ends =
+            "Oct 11 19:21:09 node systemd[1]: kubelet.service: Main process exited, code=exited, status=1/FAILURE\n";
+        let stops = log.replace("Oct 11 19:21:09 node iptables", &format!("{ends}Oct 11 19:21:09 node iptables"));
+        assert_eq!(root(&read(&stops)).0.trouble, Trouble::KubeletRefusesConfiguration, "{stops}");
+    }
+}
