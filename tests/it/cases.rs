@@ -276,7 +276,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1548-smaller-bill-fewer-machines", "its second machine, of which there is no log, is in another zone"),
     ("1554-accelerated-machine-nobody-takes-away", "that Karpenter 0.10 waits for the devices of an instance type"),
     ("1562-newer-family-is-refused", "which branches Karpenter 0.11 knows of an instance type"),
-    ("1603-hardened-settings-for-every-class", "that the kernel's lockdown refuses unsigned modules"),
     ("1613-hosts-under-application-control", "images that may not be unpacked, behind a plugin that is not there"),
     ("1615-network-joined-to-the-company", "a Node that the API server refuses for a label that is too long"),
     ("1618-container-host-of-an-older-release", "what Ignition says"),

@@ -358,12 +358,16 @@ impl Failed {
     fn step(&self, earlier: Vec<LogLine>) -> BootStep {
         let own = |near: &&Near| self.unit.is_of(&near.program) || near.unit.is_some() && near.unit == self.unit.id;
         let said: Vec<&Near> = self.near.iter().filter(own).collect();
-        let said = if said.is_empty() { self.near.iter().collect() } else { said };
+        let is_refusal = |near: &&Near| refuses_module(&near.said.text);
+        let said = if said.is_empty() { self.near.iter().filter(|near| !is_refusal(near)).collect() } else { said };
+        let is_refused = said.iter().any(|near| tells_of_refusal(&near.said.text));
+        let refusal = self.near.iter().rfind(is_refusal).filter(|_| is_refused).map(|near| near.said.clone());
         let ground = self.near.iter().filter(|near| near.is_ground && !said.iter().any(|own| own.said == near.said));
         BootStep {
             unit: self.unit.in_words(),
             id: self.unit.command_id(),
             said: together(&said).take(2).chain(ground.take(1)).map(|near| near.said.clone()).collect(),
+            refusal,
             cycle: self.cycle.clone().unwrap_or_default(),
             needed_by: self.needed_by.iter().take(3).map(UnitName::in_words).collect(),
             reached: self.reached.clone(),
@@ -874,6 +878,21 @@ pub(crate) fn speaks_of_trouble(message: &str) -> bool {
     complains && !CALM.iter().chain(&OF_SYSTEMD).any(|word| message.contains(word))
 }
 
+/// Whether the kernel says that it loads no module without a signature of a key that it knows.
+/// Sources: Linux v6.12 security/lockdown/lockdown.c `lockdown_is_locked_down`, security/security.c `lockdown_reasons`,
+/// kernel/module/signing.c `module_sig_check`.
+fn refuses_module(message: &str) -> bool {
+    message.starts_with("Lockdown: ") && message.contains("unsigned module loading is restricted")
+        || message.starts_with("Loading of ") && message.ends_with(" is rejected")
+}
+
+/// What a program is told whose module is refused: EPERM, EKEYREJECTED and ENOKEY in glibc's words.
+fn tells_of_refusal(message: &str) -> bool {
+    ["Operation not permitted", "Key was rejected by service", "Required key not available"]
+        .iter()
+        .any(|text| message.contains(text))
+}
+
 /// Disks, memory, SELinux and the network, as the kernel and its tools complain of them. Sources: Linux v6.12
 /// block/blk-core.c, fs/ext4/super.c, fs/xfs/xfs_message.c, mm/oom_kill.c, security/selinux/avc.c,
 /// drivers/net/ethernet/amazon/ena/ena_netdev.c; glibc's texts of errno.
@@ -909,4 +928,5 @@ fn is_ground(message: &str) -> bool {
         .iter()
         .filter(|text| message.contains(**text))
         .any(|text| !ALSO_CALM.contains(text) || BAD.iter().any(|word| lower.contains(word)))
+        || refuses_module(message)
 }

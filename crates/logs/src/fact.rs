@@ -241,6 +241,9 @@ pub struct BootStep {
     /// What it said just before, then the kernel about a disk, the network, the memory or SELinux.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<LogLine>,
+    /// The kernel's line that says why it refused what the unit asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<LogLine>,
     /// The lines that name the units which wait for each other, if systemd did not start it for that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cycle: Vec<LogLine>,

@@ -325,3 +325,34 @@ Oct 11 19:21:09 node systemd[1]: Failed to start kubelet.service - Kubernetes Ku
         assert_eq!(root(&read(&stops)).0.trouble, Trouble::KubeletRefusesConfiguration, "{stops}");
     }
 }
+
+/// Bottlerocket with kernel.lockdown = "integrity": modules that are linked at boot have no signature.
+#[test]
+fn the_kernel_says_why_it_refuses_a_module() {
+    let lockdown =
+        "[    5.742199] Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7\n";
+    let log = format!(
+        "\
+         Starting Load additional kernel modules...
+[    5.711204] nvidia: loading out-of-tree module taints kernel.
+{lockdown}[    5.879228] driverdog[2088]: modprobe: ERROR: could not insert 'nvidia': Operation not permitted
+[FAILED] Failed to start Load additional kernel modules.
+See 'systemctl status load-kernel-modules.service' for details.
+[DEPEND] Dependency failed for Bottlerocket initial configuration complete.
+"
+    );
+    let refusal = |log: &str| root(&read(log)).1.refusal.as_ref().map(|line| line.text.clone());
+    let words = "modprobe: ERROR: could not insert 'nvidia': Operation not permitted";
+    let journey = read(&log);
+    assert_eq!(said(root(&journey).1).first(), Some(&words));
+    assert!(refusal(&log).is_some_and(|text| text.contains("unsigned module loading")), "{log}");
+    let rejected = "[    5.742199] Loading of unsigned module is rejected\n";
+    let unsigned = log.replace(lockdown, rejected).replace("Operation not permitted", "Key was rejected by service");
+    assert!(refusal(&unsigned).is_some_and(|text| text.ends_with("is rejected")), "{unsigned}");
+    // The unit failed for something else; the kernel refused something else; it loads the module all the same.
+    assert_eq!(refusal(&log.replace("Operation not permitted", "No such device")), None);
+    assert_eq!(refusal(&log.replace("unsigned module loading", "hibernation")), None);
+    let tainted =
+        "[    5.742199] nvidia: module verification failed: signature and/or required key missing - tainting kernel\n";
+    assert_eq!(refusal(&log.replace(lockdown, tainted)), None);
+}

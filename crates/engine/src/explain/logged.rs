@@ -256,6 +256,10 @@ impl Root<'_> {
             Some(commands) => format!("{}; {commands}", summary.trim_end_matches('.')),
             None => summary,
         };
+        let summary = match fact.boot.as_ref().and_then(|step| step.refusal.as_ref()) {
+            Some(line) => format!("{}; the kernel says why: {}", summary.trim_end_matches('.'), excerpt(&line.text)),
+            None => summary,
+        };
         let summary = match &fact.boot {
             Some(step) => format!("{}.{}", summary.trim_end_matches('.'), boot_in_words(step)),
             None => summary,
