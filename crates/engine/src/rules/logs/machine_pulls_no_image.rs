@@ -24,10 +24,12 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::ImagePullFails]) else { return Opinion::Silent };
     // containerd's error stands in quotes of the line around it.
     let line = root.line().replace("\\\"", "\"");
-    let finding = root.finding(case).fix(pull::meaning(&line).fix).step(
-        Risk::Inspect,
-        "Read the whole console",
-        logged::command(case),
-    );
+    // A layer came from the registry, so no way there and no permission is missing.
+    let fix = if root.fact.names.contains_key("layer") {
+        "Allow containerd to write the files of images, in the node's image or in its user data: with a rule of fapolicyd or of another application control, or with the SELinux policy of the package container-selinux. The node's journal shows which of them runs. Then replace the node."
+    } else {
+        pull::meaning(&line).fix
+    };
+    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

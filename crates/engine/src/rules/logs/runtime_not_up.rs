@@ -6,11 +6,11 @@ use crate::case::finding::Opinion;
 use crate::explain::logged;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use logs::fact::Trouble;
+use logs::fact::{Phase, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "RuntimeNotUp",
-    summary: "containerd does not run when it is needed: it rejects its configuration, or nodeadm or the kubelet does not wait for it",
+    summary: "containerd does not run when it is needed, or runs and can start no container",
     stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -21,9 +21,11 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::RuntimeNotUp]) else { return Opinion::Silent };
-    let finding = root
-        .finding(case)
-        .fix("If containerd rejects its configuration, correct that. If it is only slow, use an image whose nodeadm waits for it. Then replace the machine.")
-        .step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let fix = if root.fact.blocks == Phase::Ready {
+        "Correct what keeps runc from starting a process, in the node's image or in its user data. For example, SELinux in enforcing mode needs the policy of the package container-selinux. Then replace the node."
+    } else {
+        "If containerd rejects its configuration, correct that. If it is only slow, use an image whose nodeadm waits for it. Then replace the machine."
+    };
+    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }
