@@ -202,6 +202,7 @@ const AWS: &[(&str, &str, &[&str])] = &[
     ("ec2", "get-ebs-default-kms-key-id", &[]),
     ("ec2", "describe-route-tables", &["--filters", "--route-table-ids"]),
     ("ec2", "describe-security-groups", &["--filters", "--group-ids"]),
+    ("ec2", "describe-dhcp-options", &[]),
     ("ec2", "describe-security-group-rules", &["--filters"]),
     ("ec2", "get-console-output", &["--instance-id", "--latest"]),
     ("eks", "describe-cluster", &["--name"]),

@@ -70,6 +70,8 @@ pub enum Trouble {
     Forbidden,
     /// An admission webhook or policy refuses what the kubelet writes.
     AdmissionRefuses,
+    /// The API server does not take the Node that the kubelet describes: a name, a label or a taint of it cannot be.
+    NodeInvalid,
     CniFails,
     /// kube-proxy ends, so no address of a Service leads anywhere.
     KubeProxyFails,

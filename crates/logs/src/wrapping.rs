@@ -141,8 +141,10 @@ fn syslog(text: &str) -> Option<(Option<&str>, &str, &str)> {
     };
     let program = of_systemd(tag.split_once('[').map_or(tag, |(program, _)| program));
     let may_be_in = |c: char| c.is_ascii_alphanumeric() || "._-@/()".contains(c);
-    let is_word = |word: &str| !word.is_empty() && word.len() <= 64 && word.chars().all(may_be_in);
-    (is_word(program) && host.is_none_or(is_word)).then_some((host, program, message))
+    let is_word = |word: &str, most: usize| !word.is_empty() && word.len() <= most && word.chars().all(may_be_in);
+    // A host's name with its domain: RFC 1035, section 2.3.4.
+    let is_host = |host: &str| is_word(host, 253);
+    (is_word(program, 64) && host.is_none_or(is_host)).then_some((host, program, message))
 }
 
 /// `[   12.302114] …`

@@ -295,6 +295,13 @@ fn cases() -> Vec<Case> {
         },
         asks("other node", A::Other, REGISTER, T::Forbidden, R::Forbidden),
         Case {
+            name: "long name",
+            node: "ip-10-0-3-9.eu-west-1.compute.internalplatform.northwind.internal",
+            says: "Unable to register node with API server\" err=\"Node \"{name}\" is invalid: {field}: Invalid value: \"{value}\": {rule}\" node=",
+            wanted: Some((T::NodeInvalid, None)),
+            ..PLAIN
+        },
+        Case {
             config: "rotateCertificates: true",
             ..asks(
                 "first certificate, before",
@@ -386,6 +393,10 @@ const NOT_HERE: &[(&str, &str)] = &[
         Failed to pull image{}failed to extract layer {layer}: operation not permitted{}image=\"{image}\"
         Failed to pull image{}failed to extract layer {layer}: permission denied{}image=\"{image}\"",
         "containerd says it, once it has pods to start",
+    ),
+    (
+        "Unable to register node with API server\" err=\"Node \"{name}\" is invalid: {error}",
+        "the API server says it of what the kubelet checks before",
     ),
     (
         "No space left on device

@@ -31,10 +31,11 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::Unauthorized, Trouble::Forbidden, Trouble::AdmissionRefuses]) else {
-        return Opinion::Silent;
-    };
-    let finding = if root.fact.trouble == Trouble::AdmissionRefuses {
+    let troubles = [Trouble::Unauthorized, Trouble::Forbidden, Trouble::AdmissionRefuses, Trouble::NodeInvalid];
+    let Some(root) = logged::root(case, &troubles) else { return Opinion::Silent };
+    let finding = if root.fact.trouble == Trouble::NodeInvalid {
+        invalid(case, &root)
+    } else if root.fact.trouble == Trouble::AdmissionRefuses {
         root.finding(case)
             .fix("Exempt Nodes, kubelets and Karpenter from the webhook or policy that the line names, or give the Nodes what it requires. Neither disrupts running nodes.")
             .step(
@@ -53,6 +54,30 @@ fn check(case: &Case) -> Opinion {
         let_in(case, &root)
     };
     finding.step(Risk::Inspect, "Read the whole console", logged::command(case)).into()
+}
+
+/// A name, a label or a taint of the Node is invalid. A label has the machine's name, so a name that is too long is one, too.
+/// Sources: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `initialNode` (kubernetes.io/hostname); apimachinery
+/// v0.36.3 pkg/util/validation/validation.go `LabelValueMaxLength`; VPC user guide, "DHCP option sets" (domain-name).
+fn invalid(case: &Case, root: &Root<'_>) -> Finding {
+    const LONGEST_LABEL: usize = 63;
+    let named = |name: &str| root.fact.names.get(name).map(String::as_str);
+    let value = named("value");
+    let host = named("name").filter(|host| Some(*host) == value && host.len() > LONGEST_LABEL);
+    if let Some(host) = host {
+        return root
+            .finding(case)
+            .adding(&format!(
+                "The machine's own name has {} characters, and the label kubernetes.io/hostname takes {LONGEST_LABEL}.",
+                host.len()
+            ))
+            .fix("Set one domain name in the VPC's DHCP option set, because some images join several names to one. Or use an image that uses EC2's private DNS name as its host name. New nodes get the change.")
+            .step(Risk::Inspect, "See the domain names of the DHCP option sets", "aws ec2 describe-dhcp-options".to_owned());
+    }
+    let finding = root.finding(case).fix("Correct the label, the taint or the name that the line shows, in the user data or in the labels and taints of the NodePool. New nodes get the change.");
+    let text = case.class().and_then(|class| class.spec.user_data.as_deref());
+    let is_own = text.zip(value).is_some_and(|(text, value)| text.contains(value));
+    finding.blaming(root.user_data(case).filter(|_| is_own))
 }
 
 /// The name by which the API server knows the kubelet, and the name of the kubelet's Node, if both are names of
