@@ -698,6 +698,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("1614-one-class-for-both-pools", "the instance type"),
     ("1636-smallest-of-the-big-cards", "pods that wait"),
     ("1641-works-with-the-other-family", "pods that wait"),
+    ("1644-one-family-of-the-list", "pods that wait"),
     ("1645-another-one-every-few-minutes", "machines that come out too small"),
 ];
 

@@ -9,6 +9,7 @@ pub mod csi;
 pub mod device_plugins;
 pub mod eks;
 pub mod former_words;
+pub mod gpus;
 pub mod image_releases;
 pub mod instance_types;
 pub mod karpenter;

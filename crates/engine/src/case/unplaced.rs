@@ -6,6 +6,7 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
+use crate::upstream::gpus;
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::reckoning::{self, GIB, KeptBack};
 use crate::upstream::startup_taint;
@@ -136,6 +137,7 @@ impl<'w> Unplaced<'w> {
         self.refusal == PlacementObstacle::Limits
             || self.unmet_by_itself(pool)
             || self.unoffered_by_itself(pool)
+            || self.without_gpu(pool).is_some()
             || self.spread_elsewhere(pool).is_some()
             || self.bound_by_volumes(pool).is_some()
             || self.passed_over_as_static(pool)
@@ -166,6 +168,24 @@ impl<'w> Unplaced<'w> {
     pub fn unoffered_by_itself(&self, pool: &NodePool) -> bool {
         self.refusal == PlacementObstacle::NoInstanceType
             && unoffered(self.event, pool.name()).is_some_and(|asked| self.is_all_of(pool, asked))
+    }
+
+    /// The families that are left of those that the NodePool lists, and its own requirement that excludes all of them,
+    /// because they have no GPU: which of the listed families the pod asks for, this one it can never get.
+    pub fn without_gpu<'p>(&self, pool: &'p NodePool) -> Option<(Vec<&'w str>, &'p Requirement)> {
+        if self.refusal != PlacementObstacle::NoInstanceType {
+            return None;
+        }
+        let own = &pool.spec.template.spec.requirements;
+        let gpu = own.iter().find(|r| gpus::requires_gpu(r))?;
+        let asked = unmet(self.event, pool.name())?;
+        let (_, families) = asked.into_iter().find(|(key, _)| gpus::is_family(key))?;
+        let families = families?;
+        let lists = |family: &str| {
+            let listed = own.iter().filter(|r| gpus::is_family(r.key.as_str()) && r.operator.as_str() == "In");
+            listed.flat_map(|r| &r.values).any(|value| value.as_str() == family)
+        };
+        families.iter().all(|family| gpus::has_no_gpu(family) && lists(family)).then_some((families, gpu))
     }
 
     /// The zones of which one would have to be the pod's next, and those that the NodePool allows, which the pod asks

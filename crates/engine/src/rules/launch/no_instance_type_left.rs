@@ -117,6 +117,38 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
     Some(finding.fix(fix).step(Risk::Mutating, "Correct the volume", Some(commands::edit(class))))
 }
 
+/// The NodePool lists families that its own requirement on GPUs excludes, and pods ask for them.
+fn without_gpu(case: &Case, pool: &NodePool) -> Option<Finding> {
+    let (told, (families, gpu)) = case.unplaced().find_map(|told| Some((told, told.without_gpu(pool)?)))?;
+    let (name, families, gpu) = (pool.name(), families.join(", "), gpu.shown());
+    let pod = &told.event.involved_object;
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing for Pod {}/{}: its requirement {gpu} excludes the family {families} that it lists, because these instance types have no GPU.",
+            pod.namespace.as_deref().unwrap_or("default"),
+            pod.name
+        ),
+        Evidence::new(
+            format!("NodePool/{name}"),
+            "spec.template.spec.requirements",
+            format!("family {families}, {gpu}"),
+            "an instance type without a GPU does not have this label",
+        ),
+    )
+    .with(Evidence::new(
+        format!("Event Pod/{}", pod.name),
+        "message",
+        told.event.said(),
+        "the pod leaves no other family of those that the NodePool lists",
+    ));
+    let finding = finding
+        .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+        .fix("Remove the family from this NodePool, and serve it with a NodePool of its own that has no requirement on GPUs.")
+        .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")));
+    Some(finding)
+}
+
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
     // Another rule reports which instance types those have: `NoReservedCapacity`.
@@ -124,7 +156,8 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else {
-        return without_storage(case, pool).map_or_else(|| unoffered(case, pool), Opinion::from);
+        let finding = without_gpu(case, pool).or_else(|| without_storage(case, pool));
+        return finding.map_or_else(|| unoffered(case, pool), Opinion::from);
     };
     let name = pool.name();
     // A requirement that every instance type of a Linux cluster meets excludes none.
