@@ -276,7 +276,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1548-smaller-bill-fewer-machines", "its second machine, of which there is no log, is in another zone"),
     ("1554-accelerated-machine-nobody-takes-away", "that Karpenter 0.10 waits for the devices of an instance type"),
     ("1562-newer-family-is-refused", "which branches Karpenter 0.11 knows of an instance type"),
-    ("1618-container-host-of-an-older-release", "what Ignition says"),
     ("1632-each-try-leaves-something-behind", "its third machine is two seconds too young"),
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),

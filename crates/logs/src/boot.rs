@@ -849,8 +849,9 @@ fn complaint(line: &Line<'_>, number: u64, file: &str) -> Option<Near> {
 
 /// Words of a program that ends.
 pub(crate) fn speaks_of_trouble(message: &str) -> bool {
-    // Also glibc's texts of EPERM and EAGAIN, and iptables 1.8.4 iptables/xshared.c `xtables_lock`.
-    const WORDS: [&str; 13] = [
+    // Also glibc's texts of EPERM and EAGAIN, iptables 1.8.4 iptables/xshared.c `xtables_lock`, and what ignition v2.14.0
+    // internal/resource/http.go says of a status.
+    const WORDS: [&str; 15] = [
         "timed out",
         "timeout",
         "unable",
@@ -858,6 +859,8 @@ pub(crate) fn speaks_of_trouble(message: &str) -> bool {
         "not permitted",
         "unavailable",
         "holding the xtables lock",
+        "result: unauthorized",
+        "result: forbidden",
         "refused",
         "wrong fs type",
         "read-only",

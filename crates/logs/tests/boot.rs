@@ -356,3 +356,26 @@ See 'systemctl status load-kernel-modules.service' for details.
         "[    5.742199] nvidia: module verification failed: signature and/or required key missing - tainting kernel\n";
     assert_eq!(refusal(&log.replace(lockdown, tainted)), None);
 }
+
+/// coreos/ignition v2.6.0 on an instance whose metadata service requires a token.
+#[test]
+fn what_ignition_is_answered_is_its_last_word() {
+    let log = "\
+         Starting Ignition (fetch)...
+[    9.718804] ignition[471]: GET http://169.254.169.254/2009-04-04/user-data: attempt #1
+[    9.729902] ignition[471]: GET result: Unauthorized
+[    9.735210] ignition[471]: failed to fetch config: failed to fetch resource
+[    9.751330] ignition[471]: Ignition failed: failed to fetch resource
+[FAILED] Failed to start Ignition (fetch).
+See 'systemctl status ignition-fetch.service' for details.
+[DEPEND] Dependency failed for Ignition (files).
+[DEPEND] Dependency failed for Initrd Default Target.
+";
+    let journey = read(log);
+    let (_, step) = root(&journey);
+    assert_eq!(step.id.as_deref(), Some("ignition-fetch.service"));
+    assert_eq!(said(step).first(), Some(&"GET result: Unauthorized"));
+    // An answer of which nothing is wrong.
+    let journey = read(&log.replace("Unauthorized", "OK"));
+    assert_eq!(said(root(&journey).1).first(), Some(&"failed to fetch config: failed to fetch resource"));
+}

@@ -170,8 +170,8 @@ impl<'w> Unplaced<'w> {
             && unoffered(self.event, pool.name()).is_some_and(|asked| self.is_all_of(pool, asked))
     }
 
-    /// The families that are left of those that the NodePool lists, and its own requirement that excludes all of them,
-    /// because they have no GPU: which of the listed families the pod asks for, this one it can never get.
+    /// The families of the NodePool's list that the pod leaves, and the NodePool's own requirement that excludes all of them,
+    /// because they have no GPU.
     pub fn without_gpu<'p>(&self, pool: &'p NodePool) -> Option<(Vec<&'w str>, &'p Requirement)> {
         if self.refusal != PlacementObstacle::NoInstanceType {
             return None;

@@ -286,6 +286,12 @@ impl Root<'_> {
         self.fact.boot.is_some() && self.fact.unknown && self.fact.program == SYSTEMD
     }
 
+    /// Whether a unit of the boot whose name begins so said this just before it failed.
+    pub(crate) fn is_unit_that_said(&self, name: &str, text: &str) -> bool {
+        let step = self.fact.boot.as_ref().filter(|step| step.unit.to_ascii_lowercase().starts_with(name));
+        step.is_some_and(|step| step.said.iter().any(|line| line.text.contains(text)))
+    }
+
     /// Whether systemd deleted the job of a unit, for its order contradicts that of others.
     pub(crate) fn is_of_cycle(&self) -> bool {
         self.is_unit_of_boot() && !self.fact.vague

@@ -4,6 +4,7 @@ use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::explain::logged;
+use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::Trouble;
@@ -22,8 +23,14 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let told = logged::root(case, &[Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::DiskFails]);
     let Some(root) = told else { return Opinion::Silent };
+    // Before 2.10.0 Ignition may fetch user data without a token: coreos/ignition v2.14.0 NEWS, internal/resource/http.go.
+    let requires_token = |class: &NodeClass| class.spec.metadata_options.http_tokens.as_deref() == Some("required");
+    let lacks_token =
+        root.is_unit_that_said("ignition", "GET result: Unauthorized") && case.class().is_some_and(requires_token);
     let knows_no_type = root.fact.names.contains_key("type");
-    let fix = if knows_no_type {
+    let fix = if lacks_token {
+        "Use an image with Ignition 2.10.0 or later, which fetches user data with a token. Or set metadataOptions.httpTokens to optional, which also lets pods on the node call the metadata service without a token."
+    } else if knows_no_type {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
     } else if root.is_of_cycle() {
         "Remove the ordering that closes the cycle, in the image or in the files that its user data writes. The quoted lines name the units: compare After=, Before= and WantedBy= (systemctl cat UNIT). Then replace the node."
@@ -32,14 +39,22 @@ fn check(case: &Case) -> Opinion {
     } else {
         "Correct what the line names: the script of the user data, the image, or a disk of the instance."
     };
-    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = root.finding(case);
+    let finding = if lacks_token {
+        finding.adding("The node class requires a token of the metadata service (httpTokens: required), and Ignition before 2.10.0 fetches user data without one.")
+    } else {
+        finding
+    };
+    let finding = finding.fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     let finding = match root.unit_log() {
         Some(command) => {
             finding.step(Risk::Inspect, format!("Read the log of the unit on the instance ({command})"), None)
         }
         None => finding,
     };
-    let blamed = if knows_no_type || root.is_of_cycle() {
+    let blamed = if lacks_token {
+        case.class_field("spec.metadataOptions.httpTokens")
+    } else if knows_no_type || root.is_of_cycle() {
         case.class_field("spec.amiSelectorTerms")
     } else {
         root.user_data(case)
