@@ -279,7 +279,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1632-each-try-leaves-something-behind", "its third machine is two seconds too young"),
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
-    ("1640-packets-wait-since-the-night", "which DaemonSet provides a resource that the kernel knows"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

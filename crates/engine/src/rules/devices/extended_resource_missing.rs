@@ -512,7 +512,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             .fix(format!("Change the pods to request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {
-        if let Some(found) = promised(case, resource) {
+        if let Some(found) = promised(case, resource).or_else(|| named_after(case, node, resource)) {
             return found;
         }
         let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no node has)";
@@ -522,6 +522,9 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         return found;
     }
     if advertiser.daemon_sets.is_empty() {
+        if let Some(found) = named_after(case, node, resource) {
+            return found;
+        }
         return Explained::new(Confidence::Likely, format!("{} has not provided it", advertiser.who), node_blame());
     }
     // The chart of the device plugin names its feature discovery after itself.
@@ -572,6 +575,24 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         };
     }
     Explained::by(case, advertiser.who, without_pod(case, node, name))
+}
+
+/// What provides the resource is nothing that AWS or a vendor publishes, and a DaemonSet whose name or image has the
+/// resource's own name does not run on the Node. Its name is no proof.
+fn named_after(case: &Case, node: &Node, resource: &str) -> Option<Explained> {
+    /// A shorter word is a part of many names.
+    const LEAST: usize = 5;
+    // Behind a hyphen is a size: hugepages-2Mi.
+    let own = resource.rsplit('/').next().and_then(|name| name.split('-').next())?.to_ascii_lowercase();
+    let is_named = |text: &str| own.len() >= LEAST && text.to_ascii_lowercase().contains(&own);
+    let (set, pod) = case.pods().filter(|pod| !pod.is_ready()).find_map(|pod| {
+        let set = pod.daemon_set()?;
+        let by_image = || pod.spec.containers.iter().any(|container| is_named(&container.image));
+        (is_named(set) || by_image()).then_some((set, pod))
+    })?;
+    let explained =
+        Explained::by(case, &format!("DaemonSet {set}, which has the name of the resource,"), of_pod(case, node, pod));
+    Some(Explained { confidence: explained.confidence.min(Confidence::Likely), ..explained })
 }
 
 /// A NodeOverlay makes Karpenter believe that nodes have a resource that nothing advertises there.
