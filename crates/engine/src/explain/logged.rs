@@ -292,6 +292,17 @@ impl Root<'_> {
         step.is_some_and(|step| step.said.iter().any(|line| line.text.contains(text)))
     }
 
+    /// The command among the last of a script that calls the metadata service without a token.
+    /// Source: EC2 user guide, "Use the Instance Metadata Service to access instance metadata".
+    pub(crate) fn calls_without_token(&self) -> Option<&str> {
+        const SERVICE: &str = "://169.254.169.254/latest/";
+        const TOKENS: [&str; 2] = ["x-aws-ec2-metadata-token", "/latest/api/token"];
+        let has_token = |text: &str| TOKENS.iter().any(|token| text.to_ascii_lowercase().contains(token));
+        let commands = self.fact.script.iter().flat_map(|script| &script.commands);
+        let mut texts = commands.map(|command| command.text.as_str());
+        texts.find(|text| text.contains(SERVICE) && !has_token(text))
+    }
+
     /// Whether systemd deleted the job of a unit, for its order contradicts that of others.
     pub(crate) fn is_of_cycle(&self) -> bool {
         self.is_unit_of_boot() && !self.fact.vague

@@ -27,9 +27,12 @@ fn check(case: &Case) -> Opinion {
     let requires_token = |class: &NodeClass| class.spec.metadata_options.http_tokens.as_deref() == Some("required");
     let lacks_token =
         root.is_unit_that_said("ignition", "GET result: Unauthorized") && case.class().is_some_and(requires_token);
+    let calls_in_vain = root.calls_without_token().is_some() && case.class().is_some_and(requires_token);
     let knows_no_type = root.fact.names.contains_key("type");
     let fix = if lacks_token {
         "Use an image with Ignition 2.10.0 or later, which fetches user data with a token. Or set metadataOptions.httpTokens to optional, which also lets pods on the node call the metadata service without a token."
+    } else if calls_in_vain {
+        "Let the script request a token first (PUT http://169.254.169.254/latest/api/token) and send it in the header X-aws-ec2-metadata-token. New nodes get the change. Or set metadataOptions.httpTokens to optional, which also lets pods on the node call the metadata service without a token."
     } else if knows_no_type {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
     } else if root.is_of_cycle() {
@@ -42,6 +45,8 @@ fn check(case: &Case) -> Opinion {
     let finding = root.finding(case);
     let finding = if lacks_token {
         finding.adding("The node class requires a token of the metadata service (httpTokens: required), and Ignition before 2.10.0 fetches user data without one.")
+    } else if calls_in_vain {
+        finding.adding("The script calls the metadata service without a token, and the node class requires one (httpTokens: required), so the call returns nothing.")
     } else {
         finding
     };
