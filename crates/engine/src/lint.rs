@@ -13,6 +13,7 @@ mod ignore;
 pub mod introduced;
 mod kinds;
 mod kubelet;
+mod live;
 mod machine;
 mod machine_values;
 mod max_pods;
@@ -29,12 +30,14 @@ use crate::case::Case;
 use crate::case::stage::Thresholds;
 use crate::cluster_state::{ClassFacts, ClusterState, Subject};
 use crate::diagnose;
+use crate::facts::kubelet_version;
 use crate::objects::input::{Input, Object};
 use crate::objects::odd::OddField;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{Ami, AwsObservation, NodeClass, NodePool};
 use crate::rules;
 use chrono::{DateTime, Utc};
+pub use live::lint_cluster;
 use place::{Piece, Place};
 use readers::source_text;
 use readers::userdata::{self, Consequence, DefectKind, Family, Fate, Loss, UserData};
@@ -50,12 +53,17 @@ pub enum Level {
     Error,
 }
 
-/// A mistake in a file, with its place.
+/// A mistake in a file or in an object of a cluster, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LintFinding {
+    /// Empty if the object is in a cluster. Line and column are then those in the text of the field, and 0 for a field
+    /// as a whole.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub file: String,
+    #[serde(skip_serializing_if = "is_zero")]
     pub line: usize,
+    #[serde(skip_serializing_if = "is_zero")]
     pub column: usize,
     /// False if line and column are only the start of the field. The place within its text is then in `blame`.
     pub exact: bool,
@@ -68,6 +76,11 @@ pub struct LintFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub documentation: Option<String>,
     pub blame: Blame,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The result of linting.
@@ -318,27 +331,18 @@ struct Cluster {
     odd: BTreeMap<Key, Vec<OddField>>,
     /// Mistakes in parts of aws-auth that the authenticator does not read.
     unread_auth: Vec<Mistake>,
-    /// The minor version that the user named.
+    /// The minor version that the user named, or that the API server reports.
     kubernetes: Option<u32>,
+    /// Whether this is a real cluster with all its objects, and not what files hold.
+    is_live: bool,
 }
 
 impl Cluster {
     fn lint(mut self, report: &mut Report) {
         report.looked_at += self.pieces.len();
         let now = self.state.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
-        let mut mistakes = self.by_status(now);
-        let classes: Vec<String> =
-            self.state.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
-        for class in classes {
-            mistakes.extend(self.of_class(&class, now, &mut report.notes));
-        }
-        mistakes.extend(self.state.pools().flat_map(|pool| self.of_pool(pool)));
-        mistakes.append(&mut self.unread_auth);
-        mistakes.extend(self.of_kinds());
-        let own: Vec<Mistake> =
-            self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
-        mistakes.extend(own);
-        for mistake in mistakes {
+        let by_status = self.by_status(now);
+        for mistake in self.mistakes(by_status, now, &mut report.notes, &|| ()) {
             let Blame { kind, name, field, .. } = &mistake.blame;
             let key = (kind.clone(), name.clone());
             // nodewhy knows nothing about a field that it could not read, so it does not call it missing either.
@@ -358,6 +362,30 @@ impl Cluster {
                 report.findings.push(mistake.at(&piece.file, place));
             }
         }
+    }
+
+    /// All mistakes of the objects, after those that are known. Calls `tells` after each node class.
+    fn mistakes(
+        &mut self,
+        known: Vec<Mistake>,
+        now: DateTime<Utc>,
+        notes: &mut Vec<String>,
+        tells: &dyn Fn(),
+    ) -> Vec<Mistake> {
+        let mut mistakes = known;
+        let classes: Vec<String> =
+            self.state.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
+        for class in classes {
+            mistakes.extend(self.of_class(&class, now, notes));
+            tells();
+        }
+        mistakes.extend(self.state.pools().flat_map(|pool| self.of_pool(pool)));
+        mistakes.append(&mut self.unread_auth);
+        mistakes.extend(self.of_kinds());
+        let own: Vec<Mistake> =
+            self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
+        mistakes.extend(own);
+        mistakes
     }
 
     /// Mistakes of node classes and NodePools with a status, in the files, that says that nothing can be launched.
@@ -400,7 +428,7 @@ impl Cluster {
             blame: Blame::object(&class.class.api_version, "EC2NodeClass", name).field(flaw.field),
             grave: false,
         }));
-        let mut joined = false;
+        let (mut joined, mut joined_this_version) = (false, false);
         for (claim, node) in machines {
             let machine = claim.name().to_owned();
             let has_node = node.is_some();
@@ -411,6 +439,14 @@ impl Cluster {
             if let Some(case) = Case::of(&self.state, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
                 mistakes.extend(by_rules(&case));
                 joined |= case.same_spec_sibling_joined().is_some();
+                joined_this_version |= match (self.kubernetes, case.class()) {
+                    (None, _) => true,
+                    // Files may hold a Node without its version.
+                    (Some(minor), Some(class)) if self.is_live => {
+                        kubelet_version::joined_since(&case, class, minor).is_some()
+                    }
+                    _ => false,
+                };
             }
             self.state.remove(Input::NodeClaims, None, &machine);
             if has_node {
@@ -418,9 +454,9 @@ impl Cluster {
             }
         }
         let Some(facts) = self.state.class("EC2NodeClass", name) else { return mistakes };
-        // One that joined had the kubelet of its day, not of the version that the user names.
+        // One that joined had the kubelet of its day, which may be older than the version that is asked about.
         let of_version = version::mistakes(facts, self.kubernetes).into_iter();
-        mistakes.extend(of_version.filter(|own| !(joined && own.grave && self.kubernetes.is_none())));
+        mistakes.extend(of_version.filter(|own| !(joined && joined_this_version && own.grave)));
         if let (Some(data), Some(text)) = (&facts.user_data, &facts.class.spec.user_data) {
             let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");
             let own = of_user_data(data, text, &blame, notes);
@@ -506,14 +542,22 @@ impl Cluster {
                 "spec.template.spec.nodeClassRef.group".to_owned(),
             ));
         }
-        // Without any class here they are somewhere else.
-        if !names.is_empty() && !names.contains(&name) && !userdata::has_expansion(name) {
+        // Files without any class leave the classes to other files. In a cluster none may be missed.
+        let are_all_here = !names.is_empty() || self.is_live;
+        let are_read = !self.is_live || self.state.missing(Input::NodeClasses).is_none();
+        if are_all_here && are_read && !names.contains(&name) && !userdata::has_expansion(name) {
             names.sort_unstable();
+            let whose = if self.is_live { "which the cluster does not have" } else { "which is not among these files" };
+            let fix = match (self.is_live, names.is_empty()) {
+                (_, true) => "Create the EC2NodeClass.".to_owned(),
+                (true, false) => format!("The cluster has: {}.", names.join(", ")),
+                (false, false) => format!("These are: {}.", names.join(", ")),
+            };
             mistakes.push(mistake(
                 Level::Warning,
                 "DanglingNodeClassRef",
-                format!("NodePool {} names the EC2NodeClass {name}, which is not among these files.", pool.name()),
-                format!("These are: {}.", names.join(", ")),
+                format!("NodePool {} names the EC2NodeClass {name}, {whose}.", pool.name()),
+                fix,
                 "spec.template.spec.nodeClassRef.name".to_owned(),
             ));
         }

@@ -555,6 +555,17 @@ impl ClusterState {
         self.access.remove(identity);
     }
 
+    /// How far each input could be read.
+    pub(crate) fn availability(&self) -> BTreeMap<Input, Availability> {
+        self.availability.clone()
+    }
+
+    /// Says again what [`Self::availability`] said.
+    pub(crate) fn restore_availability(&mut self, availability: BTreeMap<Input, Availability>) {
+        self.derived = Derived::default();
+        self.availability = availability;
+    }
+
     /// Says that an input was read, or why it could not be.
     pub fn mark(&mut self, input: Input, availability: Availability) {
         self.derived = Derived::default();
