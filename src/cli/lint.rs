@@ -1,42 +1,46 @@
-//! `nodewhy lint`: what would keep machines from joining, from files.
+//! `nodewhy lint`: what would keep machines from joining, from files or a live cluster.
 
-use super::flags::AwsFlags;
-use super::{BAD_INPUT, Color, FailOn, block_on, color, complain, fail, print};
+use super::flags::{AwsFlags, LiveFlags};
+use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, block_on, color, complain, fail, load_and, print};
 use crate::ingest::dump;
 use crate::report::{self, counted_as};
 use aws::questions::Question;
 use chrono::Utc;
 use clap::Args;
+use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::lint;
 use engine::lint::introduced::introduced;
+use engine::objects::input::Object;
 use engine::objects::{Ami, Answer, AwsObservation};
 use readers::userdata::Family;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::slice;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 no finding reaches --fail-on; 1 a finding reaches --fail-on; 2 bad usage, or a node class, NodePool or aws-auth that cannot be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 no finding reaches --fail-on; 1 a finding reaches --fail-on; 2 bad usage, or a node class, NodePool or aws-auth that cannot be read; 3 no cluster could be read.";
 
 #[derive(Debug, Args)]
 pub struct Lint {
     /// Check these Kubernetes manifests or user data files. Of a directory: every .yaml, .yml and .json file below it. - is
-    /// standard input
-    #[arg(value_name = "FILE", required_unless_present_any = ["files", "diff"])]
+    /// standard input [default: the objects of the live cluster]
+    #[arg(value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     more: Vec<PathBuf>,
     /// Check this file, directory or - (standard input), like FILE. Repeatable
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     /// Report only what NEW introduces: findings that OLD (files or directories as for FILE) does not have
-    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["files", "more"])]
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["files", "more", "kubeconfig", "context"])]
     diff: Vec<PathBuf>,
     /// The AMI family for files that are plain user data [default: detected from how the file begins]
     #[arg(long, value_parser = family)]
     ami_family: Option<Family>,
-    /// The Kubernetes version of the cluster, now or after an upgrade, such as 1.33 [default: the version in the names of
-    /// the images]
+    /// The Kubernetes version of the cluster, now or after an upgrade, such as 1.33 [default: of a live cluster its own, of
+    /// files the version in the names of the images]
     #[arg(long, value_parser = minor)]
     kubernetes: Option<u32>,
+    #[command(flatten)]
+    cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: report::lint::LintFormat,
     /// Exit with 1 if a finding has at least this confidence
@@ -61,6 +65,9 @@ fn minor(version: &str) -> Result<u32, String> {
 }
 
 pub fn run(args: &Lint) -> ExitCode {
+    if args.files.is_empty() && args.more.is_empty() && args.diff.is_empty() {
+        return of_cluster(args);
+    }
     let (old, paths) = match &*args.diff {
         [old, new] => (Some(old), vec![new.clone()]),
         _ => (None, args.files.iter().chain(&args.more).cloned().collect()),
@@ -105,19 +112,42 @@ pub fn run(args: &Lint) -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     }
-    let mut counts = format!("{} checked, {} not known", counted_as(report.looked_at, "object"), summary.ignored);
+    let code = conclude(args, &report, summary.ignored);
+    if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
+}
+
+/// Lints the objects of a live cluster.
+fn of_cluster(args: &Lint) -> ExitCode {
+    let (now, mut state) = (Utc::now(), ClusterState::default());
+    let loaded = load_and(&args.cluster, &mut state, now, &Thresholds::default(), &mut |_| (), async |_, _, _| ());
+    if let Err(error) = loaded {
+        return fail(&error, NO_CLUSTER);
+    }
+    if let Err(error) = ask_aws_about_images_of(&args.aws, &mut state) {
+        return fail(&error, BAD_INPUT);
+    }
+    let own = state.api_server().version.as_deref().and_then(|version| minor(version).ok());
+    let report = lint::lint_cluster(&mut state, args.kubernetes.or(own), now, &|| ());
+    report.notes.iter().for_each(|note| complain(note));
+    if report.looked_at == 0 {
+        complain("nothing to lint: the cluster has no EC2NodeClass, NodePool or ConfigMap kube-system/aws-auth");
+    }
+    conclude(args, &report, 0)
+}
+
+/// Prints the findings; the exit code is that of --fail-on. `unknown` objects are of kinds that no rule reads.
+fn conclude(args: &Lint, report: &lint::Report, unknown: usize) -> ExitCode {
+    let mut counts = format!("{} checked, {unknown} not known", counted_as(report.looked_at, "object"));
     if !report.templates.is_empty() {
         counts = format!("{counts}, {} not read", counted_as(report.templates.len(), "template"));
     }
     complain(&counts);
-    let text = report::lint::render(&report, summary.ignored, args.output, color(args.color))
-        .map_err(|error| error.to_string());
+    let text = report::lint::render(report, unknown, args.output, color(args.color)).map_err(|error| error.to_string());
     if let Err(error) = text.and_then(|text| print(&text)) {
         return fail(&error, BAD_INPUT);
     }
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
-    let failed = report.findings.iter().any(|finding| finding.level >= least);
-    ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
+    ExitCode::from(u8::from(report.findings.iter().any(|finding| finding.level >= least)))
 }
 
 /// Reads and lints files and directories.
@@ -164,5 +194,22 @@ fn ask_aws_about_images(flags: &AwsFlags, files: &mut lint::Files) -> Result<(),
         }
     }
     files.told(told);
+    Ok(())
+}
+
+/// Asks EC2 about the images that the classes of a cluster use.
+fn ask_aws_about_images_of(flags: &AwsFlags, state: &mut ClusterState) -> Result<(), String> {
+    let Some(options) = flags.options() else { return Ok(()) };
+    let mut aws = aws::Client::new(&options, state).map_err(|error| error.to_string())?;
+    let classes = state.classes().map(|facts| &facts.class).filter(|class| class.is_ec2());
+    let images = classes.flat_map(|class| &class.status.amis).map(|ami| Question::Image(ami.id.clone()));
+    let (questions, now) = (images.collect(), Utc::now());
+    let answers = block_on(aws.answer(questions, now)).map_err(|error| error.to_string())?;
+    for answer in answers {
+        if let Answer::Refused(refusal) = &answer.answer {
+            complain(&format!("{}: {refusal}", answer.about));
+        }
+        state.apply(Object::AwsObservation(answer), now);
+    }
     Ok(())
 }

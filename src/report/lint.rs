@@ -62,17 +62,14 @@ const fn level(level: Level) -> &'static str {
 }
 
 fn text(finding: &LintFinding, color: bool) -> String {
-    let LintFinding { file, line, column, exact, cause, blame, .. } = finding;
+    let LintFinding { line, exact, cause, blame, .. } = finding;
     let mut out = String::new();
     let head = format!("{}[{cause}]", level(finding.level));
     let code = if finding.level == Level::Error { "1;31" } else { "1;33" };
     let shown = if color { format!("\x1b[{code}m{head}\x1b[0m") } else { head.clone() };
     let message = paragraph(&format!("{}[{cause}]: ", level(finding.level)), 2, &finding.message);
     out.push_str(&message.replacen(&head, &shown, 1));
-    let within = if *exact { None } else { blame.line.zip(blame.column) };
-    let within = within.map_or_else(String::new, |(line, column)| format!(", its line {line}, column {column}"));
-    let field = blame.field.as_deref().map_or_else(String::new, |field| format!(" ({} {field}{within})", blame.object));
-    let _ = writeln!(out, "{}", in_a_line(&format!("  --> {file}:{line}:{column}{field}")));
+    let _ = writeln!(out, "{}", in_a_line(&format!("  --> {}", place(finding))));
     let number = if *exact { Some(*line) } else { blame.line.and_then(|line| usize::try_from(line).ok()) };
     if let (Some(excerpt), Some(number)) = (&blame.excerpt, number) {
         out.push_str(&snippet::render(blame, excerpt, number, color, WIDTH));
@@ -84,6 +81,30 @@ fn text(finding: &LintFinding, color: bool) -> String {
         let _ = writeln!(out, "  more: nodewhy explain {cause}");
     }
     out
+}
+
+/// `class.yaml:6:3 (EC2NodeClass/batch spec.userData)`, or `EC2NodeClass/batch spec.userData:6:3` of a cluster.
+fn place(finding: &LintFinding) -> String {
+    let LintFinding { file, line, column, exact, blame, .. } = finding;
+    if is_of_cluster(finding) {
+        return in_object(finding);
+    }
+    let within = if *exact { None } else { blame.line.zip(blame.column) };
+    let within = within.map_or_else(String::new, |(line, column)| format!(", its line {line}, column {column}"));
+    let field = blame.field.as_deref().map_or_else(String::new, |field| format!(" ({} {field}{within})", blame.object));
+    format!("{file}:{line}:{column}{field}")
+}
+
+const fn is_of_cluster(finding: &LintFinding) -> bool {
+    finding.file.is_empty()
+}
+
+/// The object and the field, with line and column if the field holds a text.
+fn in_object(finding: &LintFinding) -> String {
+    let LintFinding { line, column, blame, .. } = finding;
+    let field = blame.field.as_deref().map_or_else(String::new, |field| format!(" {field}"));
+    let within = if *line == 0 { String::new() } else { format!(":{line}:{column}") };
+    format!("{}{field}{within}", blame.object)
 }
 
 /// A wrapped text behind its first words, its other lines that far in.
@@ -105,13 +126,13 @@ fn paragraph(first: &str, hang: usize, text: &str) -> String {
 fn annotation(finding: &LintFinding) -> String {
     let LintFinding { file, line, column, cause, message, fix, .. } = finding;
     let fix = fix.as_deref().map_or_else(String::new, |fix| format!("\n{fix}"));
-    format!(
-        "::{} file={},line={line},col={column},title={}::{}\n",
-        level(finding.level),
-        property(file),
-        property(cause),
-        data(&format!("{message}{fix}"))
-    )
+    let (head, title) = (level(finding.level), property(cause));
+    if is_of_cluster(finding) {
+        let message = data(&format!("{}: {message}{fix}", in_object(finding)));
+        return format!("::{head} title={title}::{message}\n");
+    }
+    let message = data(&format!("{message}{fix}"));
+    format!("::{head} file={},line={line},col={column},title={title}::{message}\n", property(file))
 }
 
 /// command.ts `escapeData`.
@@ -127,6 +148,38 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::api::Blame;
+
+    /// A finding about the third line of the user data of a class, in this file.
+    fn finding(file: &str) -> LintFinding {
+        LintFinding {
+            file: file.to_owned(),
+            line: 3,
+            column: 5,
+            exact: true,
+            level: Level::Error,
+            cause: "Cause".to_owned(),
+            message: "It fails.".to_owned(),
+            fix: None,
+            documentation: None,
+            blame: Blame::object("karpenter.k8s.aws/v1", "EC2NodeClass", "batch").field("spec.userData"),
+        }
+    }
+
+    #[test]
+    fn a_finding_of_a_cluster_names_the_object_in_place_of_a_file() {
+        let of_file = finding("class.yaml");
+        assert_eq!(place(&of_file), "class.yaml:3:5 (EC2NodeClass/batch spec.userData)");
+        assert_eq!(annotation(&of_file), "::error file=class.yaml,line=3,col=5,title=Cause::It fails.\n");
+        let mut of_cluster = finding("");
+        assert_eq!(place(&of_cluster), "EC2NodeClass/batch spec.userData:3:5");
+        let annotated = "::error title=Cause::EC2NodeClass/batch spec.userData:3:5: It fails.\n";
+        assert_eq!(annotation(&of_cluster), annotated);
+        (of_cluster.line, of_cluster.column) = (0, 0);
+        assert_eq!(place(&of_cluster), "EC2NodeClass/batch spec.userData");
+        let json = serde_json::to_value(&of_cluster).unwrap();
+        assert!(["file", "line", "column"].iter().all(|key| json.get(key).is_none()), "{json}");
+    }
 
     #[test]
     fn what_would_end_a_workflow_command_is_escaped() {

@@ -819,6 +819,9 @@ fn run(args: &[&str], stdin: &str) -> Answer {
     let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
         .arg("lint")
         .args(args)
+        // Without a file it would read the cluster of whoever runs the test.
+        .env("KUBECONFIG", "/nonexistent")
+        .env_remove("KUBERNETES_SERVICE_HOST")
         .write_stdin(stdin)
         .output()
         .expect("the command runs");
@@ -1026,7 +1029,8 @@ fn what_cannot_be_read_is_named_and_the_rest_is_linted() {
     assert!(!err.contains("document 3"), "what is no Kubernetes object is nobody's business: {err}");
     let Answer { code, err, .. } = run(&["-f", "-"], "replicas: 3\n");
     assert!(code == 2 && err.contains("nothing to lint"), "{err}");
-    assert_eq!(run(&[], "").code, 2);
+    assert_eq!(run(&[], "").code, 3, "without a file it reads the cluster");
+    assert_eq!(run(&["--context=prod", "-f", "-"], "").code, 2, "either files or a cluster");
     assert_eq!(run(&["-f", "no-such-file.yaml"], "").code, 2);
     assert_eq!(run(&["-f", "-", "--ami-family", "Ubuntu"], &wrong).code, 2);
     let unknown = wrong.replace("  amiFamily: Custom\n", "");

@@ -55,13 +55,16 @@ struct Diagnose {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Lint {
-    /// Paths of manifests or of bare user data; folders are searched.
+    /// Paths of manifests or of bare user data; folders are searched. Without files and manifest the live cluster is
+    /// checked.
     #[serde(default)]
     files: Vec<String>,
     /// The text of a manifest, instead of files.
     manifest: Option<String>,
     /// The minor version of Kubernetes that the cluster has, as 1.33.
     kubernetes: Option<String>,
+    /// The context of the kubeconfig, for a live cluster; the current one unless given.
+    context: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -111,11 +114,12 @@ impl Tools {
     }
 
     #[tool(
-        description = "What in EC2NodeClasses, NodePools, user data and aws-auth would keep machines from joining, before any is launched. Use it on manifests that are to be applied, or on a change that you propose.",
+        description = "What in EC2NodeClasses, NodePools, user data and aws-auth would keep machines from joining, before any is launched. Use it on manifests that are to be applied, on a change that you propose, or on the live cluster.",
         annotations(title = "Check manifests before they are applied", read_only_hint = true)
     )]
     async fn lint(&self, Parameters(args): Parameters<Lint>) -> CallToolResult {
         let command = self.command("lint").with("output", Some("json".to_owned())).with("kubernetes", args.kubernetes);
+        let command = command.with("context", args.context);
         answer::json(command.files(args.files, args.manifest.is_some()).run(args.manifest).await)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! <https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>
 
-use super::level;
+use super::{in_object, is_of_cluster, level};
 use engine::lint::{self, LintFinding};
 use engine::rules;
 use serde_json::{Value, json};
@@ -22,10 +22,7 @@ pub fn log(findings: &[LintFinding]) -> Value {
                 "ruleIndex": index(&finding.cause),
                 "level": level(finding.level),
                 "message": {"text": format!("{}{fix}", finding.message)},
-                "locations": [{"physicalLocation": {
-                    "artifactLocation": {"uri": uri(&finding.file)},
-                    "region": {"startLine": finding.line, "startColumn": finding.column},
-                }}],
+                "locations": [location(finding)],
             })
         })
         .collect();
@@ -40,6 +37,17 @@ pub fn log(findings: &[LintFinding]) -> Value {
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
     })
+}
+
+/// The place in a file, or the object of a cluster.
+fn location(finding: &LintFinding) -> Value {
+    if is_of_cluster(finding) {
+        return json!({"logicalLocations": [{"fullyQualifiedName": in_object(finding)}]});
+    }
+    json!({"physicalLocation": {
+        "artifactLocation": {"uri": uri(&finding.file)},
+        "region": {"startLine": finding.line, "startColumn": finding.column},
+    }})
 }
 
 fn rule(cause: &str) -> Value {
