@@ -131,6 +131,7 @@ pub struct ClassFacts {
 /// The aws-auth ConfigMap with its mappings read once.
 #[derive(Debug)]
 pub struct AwsAuthFacts {
+    pub uid: Box<str>,
     pub map_roles: String,
     pub read: AwsAuth,
     pub written: Option<Written>,

@@ -21,6 +21,7 @@ mod questions;
 mod record;
 mod repaired;
 mod schedule;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod verdict_diff;
@@ -32,6 +33,7 @@ use crate::case::timeout;
 use crate::cluster_state::{Availability, ClusterState, Subject, Touched};
 use crate::diagnose::log_source::{self, LogSource};
 use crate::diagnose::{self, Judgement};
+use crate::lint::LintFinding;
 use crate::objects::Node;
 use crate::objects::input::{Input, Object};
 use crate::remediation::Remark;
@@ -50,6 +52,8 @@ use readers::aws_auth::identity::Identity;
 use record::Saying;
 use repaired::Repaired;
 use schedule::Schedule;
+pub use standing::FindingNotice;
+use standing::Standing;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 pub use verdict_diff::same;
@@ -72,6 +76,7 @@ pub struct Triage {
     incidents: Incidents,
     pools: PoolIncidents,
     outbox: Outbox,
+    standing: Standing,
 }
 
 impl Triage {
@@ -87,6 +92,7 @@ impl Triage {
             incidents: Incidents::default(),
             pools: PoolIncidents::default(),
             outbox: Outbox::default(),
+            standing: Standing::default(),
         }
     }
 
@@ -163,6 +169,33 @@ impl Triage {
         [self.schedule.next_due(), self.diagnoses.next_end(), self.pools.next_due()].into_iter().flatten().min()
     }
 
+    /// When to check the configuration. `None` if it has not changed since the last check.
+    pub fn next_check(&self) -> Option<DateTime<Utc>> {
+        self.standing.due()
+    }
+
+    /// Checks node classes, NodePools and aws-auth for mistakes that will keep new nodes from joining, if they changed.
+    /// Says which findings came and which went. Calls `tells` after each node class.
+    pub fn check_configuration(&mut self, now: DateTime<Utc>, tells: &dyn Fn()) -> Vec<FindingNotice> {
+        let is_due = self.started && self.standing.due().is_some_and(|at| at <= now);
+        if is_due { self.standing.check(&mut self.cluster, now, tells) } else { Vec::new() }
+    }
+
+    /// The mistakes of the configuration that the last check found.
+    pub fn findings(&self) -> impl Iterator<Item = &LintFinding> {
+        self.standing.findings()
+    }
+
+    /// Changes whenever a finding comes or goes.
+    pub const fn findings_revision(&self) -> u64 {
+        self.standing.revision()
+    }
+
+    /// Notices of all findings, for a new leader. The last leader may not have sent them.
+    pub fn all_findings(&self) -> Vec<FindingNotice> {
+        self.standing.all()
+    }
+
     /// The first lists are complete: from now on verdicts are given. Half a cluster would give false ones.
     pub fn start(&mut self) {
         self.started = true;
@@ -205,6 +238,9 @@ impl Triage {
                 self.on_claim_deleted(&name, last.map(|o| *o), now);
             }
             Change::Removed { input, namespace, name, last } => {
+                if Standing::concerns(input) {
+                    self.standing.change(now);
+                }
                 if input == Input::Nodes {
                     self.questions.forget_node(&name);
                 }
@@ -273,7 +309,14 @@ impl Triage {
             Object::Event(event) if event.reporter() == crate::api::FIELD_MANAGER => return,
             _ => {}
         }
-        self.schedule.take(self.cluster.apply(object, now));
+        let is_news = self.standing.is_news(&object, &self.cluster);
+        let is_karpenter = matches!(object, Object::Deployment(_));
+        let touched = self.cluster.apply(object, now);
+        // Another version of Karpenter judges the same configuration differently.
+        if is_news || is_karpenter && touched == Touched::Everything {
+            self.standing.change(now);
+        }
+        self.schedule.take(touched);
     }
 
     fn take_pods(&mut self, node: &str, pods: Result<Vec<Object>, ReadFailure>, now: DateTime<Utc>) {

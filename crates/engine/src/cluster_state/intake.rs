@@ -101,6 +101,7 @@ impl ClusterState {
                 let ConfigMapData { map_roles, map_users, map_accounts, .. } = map.data;
                 let read = aws_auth::read(map_roles.as_deref(), map_users.as_deref(), map_accounts.as_deref());
                 self.aws_auth = Some(AwsAuthFacts {
+                    uid: map.metadata.uid.clone(),
                     map_roles: map_roles.unwrap_or_default(),
                     read,
                     written: map.metadata.last_written(),

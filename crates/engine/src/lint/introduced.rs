@@ -21,9 +21,10 @@ pub fn introduced(old: &[LintFinding], new: Vec<LintFinding>) -> Vec<LintFinding
 }
 
 /// Level, cause, object, field, and the text of the place.
-type Key = (Level, String, String, Option<String>, String);
+pub(crate) type Key = (Level, String, String, Option<String>, String);
 
-fn key(finding: &LintFinding) -> Key {
+/// What a finding is known by, wherever its line moves.
+pub(crate) fn key(finding: &LintFinding) -> Key {
     let blame = &finding.blame;
     // A file of user data is named by its path, and the two versions are in two folders.
     let object = if blame.kind == USER_DATA {
