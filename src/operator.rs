@@ -35,7 +35,7 @@ use engine::diagnose::survey::Survey;
 use engine::objects::input::{Input, Object};
 use engine::remediation::{Doubts, Limits};
 use engine::triage::change::{Change, ReadFailure, SourceState, Watched};
-use engine::triage::{Keep, Order, Triage, Write};
+use engine::triage::{FindingNotice, Keep, Order, Triage, Write};
 pub use node_conditions::NodeConditionMode;
 use node_conditions::NodeConditions;
 use outage::{Outage, Outages};
@@ -187,6 +187,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
         clock,
         outages: Outages::default(),
         caught_up: false,
+        takes_over: false,
     };
     let ended = tokio::select! {
         ended = operator.run(changed, &mut candidate) => ended,
@@ -262,6 +263,8 @@ struct Operator<'r> {
     outages: Outages,
     /// Whether the replica has reported what ended before it first led.
     caught_up: bool,
+    /// Whether the replica has begun to lead, and has not sent what the last leader may not have sent about findings.
+    takes_over: bool,
 }
 
 impl Operator<'_> {
@@ -314,6 +317,7 @@ impl Operator<'_> {
             }
             self.follow_the_lease();
             self.give_orders().await?;
+            self.check_configuration().await?;
             let said = Some(self.triage.revision());
             if counted != said {
                 self.metrics.open(self.triage.open());
@@ -343,6 +347,7 @@ impl Operator<'_> {
                 Some(_) => {
                     self.triage.lead();
                     self.triage.announce_again(self.now());
+                    self.takes_over = true;
                 }
                 None => self.triage.follow(),
             }
@@ -399,6 +404,23 @@ impl Operator<'_> {
         Ok(())
     }
 
+    /// Lints the configuration if it changed. The leader says on its objects which mistakes came and which went.
+    async fn check_configuration(&mut self) -> Result<(), Error> {
+        let mut notices = self.triage.check_configuration(self.now(), &|| self.health.turn());
+        let Some(term) = self.term else { return Ok(()) };
+        if std::mem::take(&mut self.takes_over) {
+            notices.retain(|notice| !notice.is_found);
+            notices.extend(self.triage.all_findings());
+        }
+        for notice in notices {
+            say_finding(&notice);
+            if self.tasks.send(Task { term, work: Work::Notice(Box::new(notice)) }).await.is_err() {
+                return Err(Error::Died("the publisher".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     /// The page that `diagnose -o html` would print for the present objects.
     fn live_page(&self) -> String {
         let survey = Survey::of(self.triage.cluster(), self.now(), JudgedBy::Present, &self.thresholds);
@@ -418,7 +440,8 @@ impl Operator<'_> {
     /// Time until the loop has something to do by itself.
     fn wait(&self, started: bool) -> Duration {
         let next = if started {
-            self.triage.next_look().map(|at| (at - self.clock.now()).to_std().unwrap_or_default())
+            let next = [self.triage.next_look(), self.triage.next_check()].into_iter().flatten().min();
+            next.map(|at| (at - self.clock.now()).to_std().unwrap_or_default())
         } else {
             let wait = self.judges_from().map(|at| at.saturating_duration_since(Instant::now()));
             // The answer that settles the time does not wake the loop.
@@ -549,6 +572,15 @@ fn some_of(names: &[&str]) -> String {
     const NAMED: usize = 5;
     let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     if names.len() > NAMED { format!("{named} and {} more", names.len() - NAMED) } else { named }
+}
+
+fn say_finding(notice: &FindingNotice) {
+    let (kind, name, finding) = (&*notice.regarding.kind, &*notice.regarding.name, &*notice.cause);
+    if notice.is_found {
+        tracing::warn!(kind, name, finding, note = &*notice.note, "the configuration will keep new nodes from joining");
+    } else {
+        tracing::info!(kind, name, finding, "a mistake of the configuration is gone");
+    }
 }
 
 fn say(write: &Write, metrics: &Metrics, now: DateTime<Utc>) {

@@ -19,7 +19,7 @@ use crate::operator::metrics::{Metrics, WriteResult};
 use brake::Brake;
 use engine::api::NodeDiagnosis;
 use engine::triage::change::Change;
-use engine::triage::{Delete, IncidentSummary, Write};
+use engine::triage::{Delete, FindingNotice, IncidentSummary, Write};
 use kube::Client;
 use queue::{Queue, WaitingTask};
 use retry_after::RetryAfter;
@@ -30,11 +30,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The writes that nodewhy needs, by group, resource, verbs and namespace. A test compares them with RBAC. Events about
-/// objects without namespace are kept in `default`.
+/// objects without namespace are kept in `default`, those about aws-auth in its own namespace.
 pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[
     ("nodewhy.dev", "nodediagnoses", &["list", "watch", "create", "patch", "delete"], None),
     ("nodewhy.dev", "nodediagnoses/status", &["patch"], None),
     ("events.k8s.io", "events", &["create", "patch"], Some("default")),
+    ("events.k8s.io", "events", &["create"], Some("kube-system")),
 ];
 
 /// Maximum diagnoses per second.
@@ -43,7 +44,7 @@ const UNDER_WAY: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a verdict waits for its Event.
 const COURTESY: Duration = Duration::from_secs(2);
-/// Between two Events that the last leader may have sent. Verdicts fit in between.
+/// Between two Events that the last leader may have sent, or that are about the configuration. Verdicts fit in between.
 const REPEAT: Duration = Duration::from_millis(200);
 /// Number of diagnoses that may wait before the sender waits.
 const QUEUE: usize = 256;
@@ -63,20 +64,22 @@ pub enum Work {
     Summarize(Box<IncidentSummary>),
     /// The Event of a verdict that is written already. The replica that wrote it may not have sent the Event.
     Announce(Arc<NodeDiagnosis>),
+    /// The Event about a mistake of the configuration.
+    Notice(Box<FindingNotice>),
 }
 
 impl Work {
     fn speaks_for_many(&self) -> bool {
         match self {
             Self::Write(write) => write.diagnosis.speaks_for_machines(),
-            Self::Delete(_) | Self::Announce(_) => false,
+            Self::Delete(_) | Self::Announce(_) | Self::Notice(_) => false,
             Self::Summarize(_) => true,
         }
     }
 
     /// Whether it writes an Event, and no NodeDiagnosis.
     const fn is_courtesy(&self) -> bool {
-        matches!(self, Self::Summarize(_) | Self::Announce(_))
+        matches!(self, Self::Summarize(_) | Self::Announce(_) | Self::Notice(_))
     }
 
     /// The newest of a key wins. No name of an object begins with a slash.
@@ -85,6 +88,7 @@ impl Work {
             Self::Write(write) => write.diagnosis.metadata.name.clone().unwrap_or_default(),
             Self::Delete(delete) => delete.name.clone(),
             Self::Announce(diagnosis) => format!("//{}", diagnosis.metadata.name.as_deref().unwrap_or_default()),
+            Self::Notice(notice) => format!("///{}/{}", notice.regarding.uid, notice.identity),
             Self::Summarize(summary) => {
                 let names = summary.regarding.iter().flat_map(|r| ["/", r.name.as_str()]);
                 ["/", &summary.cause].into_iter().chain(names).collect()
@@ -144,7 +148,7 @@ struct Publisher {
     /// The term in which all was decided that is in the queue.
     term: Option<u64>,
     queue: Queue,
-    /// When the next Event may be sent that the last leader may have sent.
+    /// When the next Event may be sent that the last leader may have sent, or that is about the configuration.
     next_repeat: Instant,
     /// The last write failed: said once, not for each that follows.
     failing: bool,
@@ -218,7 +222,7 @@ impl Publisher {
             let not_before = match &task.work {
                 // One that speaks for many does not wait behind them.
                 work if work.speaks_for_many() => self.started,
-                Work::Announce(_) => {
+                Work::Announce(_) | Work::Notice(_) => {
                     let at = self.next_repeat.max(now);
                     self.next_repeat = at + REPEAT;
                     at
@@ -321,6 +325,7 @@ impl Writer {
                 courtesy(&summary.cause, event::summarize(&self.client, &self.instance, summary)).await;
             }
             Work::Announce(diagnosis) => self.announce(diagnosis).await,
+            Work::Notice(notice) => courtesy(&notice.cause, event::notice(&self.client, &self.instance, notice)).await,
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! Events, so that `kubectl describe` shows the cause on the NodeClaim, the Node, the NodePool and the node class.
+//! Events, so that `kubectl describe` shows the cause on the NodeClaim, the Node, the NodePool, the node class and
+//! aws-auth.
 
 use engine::api::FIELD_MANAGER;
 use engine::api::{NodeDiagnosis, ObjectRef};
-use engine::triage::IncidentSummary;
+use engine::triage::{FindingNotice, IncidentSummary};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -15,6 +16,8 @@ use sha2::{Digest, Sha256};
 /// Events about objects without namespace are kept there.
 const NAMESPACE: &str = "default";
 const ACTION: &str = "Diagnose";
+/// The action of Events about the configuration.
+const LINT: &str = "Lint";
 
 /// Longest note that the API server takes.
 /// Source: kubernetes pkg/apis/core/validation/events.go `NoteLengthLimit` (v1.36).
@@ -54,9 +57,33 @@ pub(super) async fn announce(client: &Client, instance: &str, diagnosis: &NodeDi
     Ok(())
 }
 
+/// Says on an object of the configuration which mistake came or went.
+pub(super) async fn notice(client: &Client, instance: &str, notice: &FindingNotice) -> kube::Result<()> {
+    let ObjectRef { api_version, kind, name, uid } = &notice.regarding;
+    let namespace = notice.namespace.clone();
+    let regarding = ObjectReference { namespace: namespace.clone(), ..reference(api_version, kind, name, uid) };
+    let mut event = warning(
+        instance,
+        named(name, &[uid.as_str(), notice.identity.as_str()]),
+        &notice.cause,
+        &notice.note,
+        regarding,
+    );
+    event.action = Some(LINT.to_owned());
+    // kubernetes v1.36 pkg/apis/core/validation/events.go: an Event is in the namespace of its object.
+    if namespace.is_some() {
+        event.metadata.namespace = namespace;
+    }
+    if !notice.is_found {
+        event.type_ = Some("Normal".to_owned());
+    }
+    create(client, event).await
+}
+
 /// An Event of that name says the same.
 async fn create(client: &Client, event: v1::Event) -> kube::Result<()> {
-    let events: Api<v1::Event> = Api::namespaced(client.clone(), NAMESPACE);
+    let namespace = event.metadata.namespace.as_deref().unwrap_or(NAMESPACE);
+    let events: Api<v1::Event> = Api::namespaced(client.clone(), namespace);
     match events.create(&PostParams::default(), &event).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         other => other.map(drop),

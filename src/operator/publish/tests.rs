@@ -1,6 +1,8 @@
 use super::*;
 use crate::operator::lease::Candidate;
+use engine::api::ObjectRef;
 use kube::client::Body;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An API server that gives this answer to every request, and the number of requests.
@@ -157,5 +159,104 @@ fn verdict(n: usize) -> Write {
         first: true,
         ends: None,
         in_vain: None,
+    }
+}
+
+fn notice(kind: &str, namespace: Option<&str>, is_found: bool) -> FindingNotice {
+    FindingNotice {
+        regarding: ObjectRef {
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            name: "batch".to_owned(),
+            uid: "1".to_owned(),
+        },
+        namespace: namespace.map(str::to_owned),
+        cause: "KubeletRefusesLabels".to_owned(),
+        note: "New nodes will fail.".to_owned(),
+        is_found,
+        identity: format!("KubeletRefusesLabels {is_found}"),
+    }
+}
+
+/// An API server that takes every Event, and the Events that it was sent, each with its path.
+fn events_api() -> (Client, Arc<Mutex<Vec<(String, serde_json::Value)>>>) {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let taken = Arc::clone(&sent);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let taken = Arc::clone(&taken);
+        async move {
+            let path = request.uri().path().to_owned();
+            let body = request.into_body().collect_bytes().await?;
+            taken.lock().expect("no panic").push((path, serde_json::from_slice(&body)?));
+            Ok::<_, tower::BoxError>(http::Response::builder().body(Body::from(body.to_vec()))?)
+        }
+    });
+    (Client::new(service, "default"), sent)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finding_is_an_event_on_its_object_in_the_namespace_of_the_object() {
+    let (client, sent) = events_api();
+    let tasks = publisher(client, 0).await;
+    let notices = [
+        notice("EC2NodeClass", None, true),
+        notice("ConfigMap", Some("kube-system"), true),
+        notice("EC2NodeClass", None, false),
+    ];
+    for notice in notices {
+        tasks.send(Task { term: 1, work: Work::Notice(Box::new(notice)) }).await.expect("it lives");
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let sent = std::mem::take(&mut *sent.lock().expect("no panic"));
+    let told: Vec<_> = sent
+        .iter()
+        .map(|(path, event)| (path.as_str(), event["type"].as_str(), event["regarding"]["kind"].as_str()))
+        .collect();
+    let (default, system) =
+        ("/apis/events.k8s.io/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/kube-system/events");
+    assert_eq!(
+        told,
+        [
+            (default, Some("Warning"), Some("EC2NodeClass")),
+            (system, Some("Warning"), Some("ConfigMap")),
+            (default, Some("Normal"), Some("EC2NodeClass")),
+        ]
+    );
+    assert_eq!(sent[1].1["regarding"]["namespace"], "kube-system");
+    assert_eq!(sent[0].1["reason"], "KubeletRefusesLabels");
+    let name = |at: usize| sent[at].1["metadata"]["name"].as_str().expect("a name");
+    assert_ne!(name(0), name(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finding_has_one_event_name_and_a_follower_sends_none() {
+    let (client, sent) = events_api();
+    let tasks = publisher(client, 0).await;
+    // Term 2 is another replica's.
+    for term in [1, 2] {
+        let work = Work::Notice(Box::new(notice("EC2NodeClass", None, true)));
+        tasks.send(Task { term, work }).await.expect("it lives");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    let first = std::mem::take(&mut *sent.lock().expect("no panic"));
+    assert_eq!(first.len(), 1);
+    let (client, sent) = events_api();
+    let tasks = publisher(client, 0).await;
+    let work = Work::Notice(Box::new(notice("EC2NodeClass", None, true)));
+    tasks.send(Task { term: 1, work }).await.expect("it lives");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let again = std::mem::take(&mut *sent.lock().expect("no panic"));
+    assert_eq!(again[0].1["metadata"]["name"], first[0].1["metadata"]["name"], "after a restart the same name");
+}
+
+/// The API server has the Event already, or cannot take it.
+#[tokio::test(start_paused = true)]
+async fn an_event_about_a_finding_is_not_sent_again() {
+    for code in [409_u16, 500] {
+        let (client, requests) = api_server(move |_| http::Response::builder().status(code));
+        let tasks = publisher(client, 0).await;
+        let work = Work::Notice(Box::new(notice("EC2NodeClass", None, true)));
+        tasks.send(Task { term: 1, work }).await.expect("it lives");
+        assert_eq!(after(600, &requests).await, 1, "{code}");
     }
 }
