@@ -273,6 +273,11 @@ impl Operator<'_> {
         self.clock.now().trunc_subsecs(0)
     }
 
+    /// Changes whenever a verdict or a finding about the configuration changes: neither part ever falls.
+    const fn revision(&self) -> u64 {
+        self.triage.revision() + self.triage.findings_revision()
+    }
+
     async fn run(mut self, mut changed: mpsc::Receiver<Change>, candidate: &mut Candidate) -> Result<(), Error> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut started = false;
@@ -318,11 +323,12 @@ impl Operator<'_> {
             self.follow_the_lease();
             self.give_orders().await?;
             self.check_configuration().await?;
-            let said = Some(self.triage.revision());
+            let said = Some(self.revision());
             if counted != said {
                 self.metrics.open(self.triage.open());
+                self.metrics.config_findings(self.triage.findings());
                 if let Some(page) = &self.page {
-                    page.say(self.triage.revision());
+                    page.say(self.revision());
                 }
                 counted = said;
             }
@@ -430,11 +436,7 @@ impl Operator<'_> {
         };
         let failures: Vec<_> = self.health.readiness(|readiness| readiness.states().filter_map(failed).collect());
         let notes = failure::once_a_reason(&failures);
-        report::live_page(
-            &survey,
-            &Background { cluster: self.triage.cluster(), notes: &notes },
-            self.triage.revision(),
-        )
+        report::live_page(&survey, &Background { cluster: self.triage.cluster(), notes: &notes }, self.revision())
     }
 
     /// Time until the loop has something to do by itself.

@@ -1,14 +1,16 @@
 //! What Prometheus sees. Gauges are made from the live state when they are scraped, so no series outlives its reason.
 //!
 //! Labels are bounded: causes, stages, outcomes and sources are lists in this code; NodePools are as many as the
-//! cluster has, and only those with stuck machines are there. No metric has the name of a machine. docs/metrics.md says
-//! how many series that makes.
+//! cluster has, and only those with stuck machines are there. Objects of the configuration have series only while they
+//! have mistakes, and not more than `CONFIG_FINDINGS`. No metric has the name of a machine. docs/metrics.md says how many
+//! series that makes.
 
 mod plain;
 
 use crate::operator::sources::sources;
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::{NodeDiagnosis, Outcome};
+use engine::lint::{Level, LintFinding};
 use engine::remediation;
 use engine::triage::change::{ReadFailure, SourceState};
 use prometheus_client::collector::Collector;
@@ -48,6 +50,9 @@ pub struct Metrics {
 
 /// From the begin of the wait to the first verdict: the thresholds are 2 to 10 minutes, Karpenter's timeout is 15.
 const SECONDS_TO_DIAGNOSIS: [f64; 10] = [10.0, 30.0, 60.0, 120.0, 180.0, 300.0, 450.0, 600.0, 900.0, 1800.0];
+
+/// Maximum series about the configuration. Findings that keep nodes from joining come first.
+const CONFIG_FINDINGS: usize = 500;
 
 /// How a write went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,6 +116,15 @@ struct Remediated {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct Kept {
     reason: String,
+}
+
+/// The level comes first, so that errors are sorted before warnings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct ConfigFinding {
+    level: &'static str,
+    kind: String,
+    name: String,
+    finding: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -336,6 +350,25 @@ impl Metrics {
         self.live.with(|seen| seen.taints_kept = kept);
     }
 
+    /// The mistakes of the configuration.
+    pub fn config_findings<'a>(&self, findings: impl Iterator<Item = &'a LintFinding>) {
+        let mut counts = BTreeMap::new();
+        for finding in findings {
+            let labels = ConfigFinding {
+                level: match finding.level {
+                    Level::Error => "error",
+                    Level::Warning => "warning",
+                },
+                kind: finding.blame.kind.clone(),
+                name: finding.blame.name.clone(),
+                finding: finding.cause.clone(),
+            };
+            *counts.entry(labels).or_insert(0) += 1;
+        }
+        let shown = counts.into_iter().take(CONFIG_FINDINGS).collect();
+        self.live.with(|seen| seen.config_findings = shown);
+    }
+
     pub fn karpenter(&self, version: Option<String>) {
         self.live.with(|seen| seen.karpenter = version);
     }
@@ -353,6 +386,7 @@ struct Seen {
     watches: BTreeMap<Read, i64>,
     permitted: BTreeMap<Read, i64>,
     taints_kept: BTreeMap<Kept, i64>,
+    config_findings: BTreeMap<ConfigFinding, i64>,
     karpenter: Option<String>,
 }
 
@@ -372,6 +406,8 @@ impl Collector for Live {
         gauges(&mut encoder, "watch_permitted", "0 if RBAC does not permit reading the input.", None, &seen.permitted)?;
         let help = "Nodes that keep the taint although removal is on, by reason.";
         gauges(&mut encoder, "taints_kept", help, None, &seen.taints_kept)?;
+        let help = "Mistakes of an object that will keep new nodes from joining (error) or may do so (warning).";
+        gauges(&mut encoder, "config_findings", help, None, &seen.config_findings)?;
         if let Some(version) = seen.karpenter {
             let metric = encoder.encode_descriptor("karpenter", "The version of Karpenter.", None, MetricType::Info)?;
             Info::new(Version { version }).encode(metric)?;
@@ -397,7 +433,7 @@ fn gauges<L: EncodeLabelSet>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::api::{Confidence, Named, NodeDiagnosisSpec, NodeDiagnosisStatus, ObjectRef, Stage, Text};
+    use engine::api::{Blame, Confidence, Named, NodeDiagnosisSpec, NodeDiagnosisStatus, ObjectRef, Stage, Text};
     use engine::rules;
 
     const NOW: &str = "2026-01-15T12:00:00Z";
@@ -511,5 +547,52 @@ mod tests {
             metrics.pool_gone(pool);
         }
         assert_eq!(series(&metrics).0, 0);
+    }
+
+    fn finding(level: Level, name: &str) -> LintFinding {
+        LintFinding {
+            file: String::new(),
+            line: 0,
+            column: 0,
+            exact: true,
+            level,
+            cause: "KubeletRefusesLabels".to_owned(),
+            message: "It fails.".to_owned(),
+            fix: None,
+            documentation: None,
+            blame: Blame::object("karpenter.k8s.aws/v1", "EC2NodeClass", name),
+        }
+    }
+
+    fn config_series(metrics: &Metrics) -> Vec<String> {
+        let text = metrics.encode_plain().unwrap();
+        text.lines().filter(|line| line.starts_with("nodewhy_config_findings{")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_finding_has_a_series_for_as_long_as_it_is_there() {
+        let metrics = Metrics::default();
+        let found = [finding(Level::Error, "batch"), finding(Level::Error, "batch"), finding(Level::Warning, "spot")];
+        metrics.config_findings(found.iter());
+        let series = config_series(&metrics);
+        assert_eq!(series.len(), 2, "{series:#?}");
+        let labels =
+            [r#"kind="EC2NodeClass""#, r#"name="batch""#, r#"finding="KubeletRefusesLabels""#, r#"level="error""#];
+        assert!(labels.iter().all(|label| series[0].contains(label)) && series[0].ends_with(" 2"), "{}", series[0]);
+        metrics.config_findings(found[2..].iter());
+        assert_eq!(config_series(&metrics).len(), 1);
+        metrics.config_findings(std::iter::empty());
+        assert_eq!(config_series(&metrics), [""; 0]);
+    }
+
+    #[test]
+    fn findings_of_a_thousand_objects_are_a_bounded_number_of_series_and_errors_come_first() {
+        let metrics = Metrics::default();
+        let warnings = (0..1_000).map(|n| finding(Level::Warning, &format!("class-{n}")));
+        let all: Vec<_> = warnings.chain([finding(Level::Error, "the-one")]).collect();
+        metrics.config_findings(all.iter());
+        let series = config_series(&metrics);
+        assert_eq!(series.len(), CONFIG_FINDINGS);
+        assert!(series[0].contains(r#"name="the-one""#), "{}", series[0]);
     }
 }
