@@ -436,7 +436,9 @@ impl Operator<'_> {
         };
         let failures: Vec<_> = self.health.readiness(|readiness| readiness.states().filter_map(failed).collect());
         let notes = failure::once_a_reason(&failures);
-        report::live_page(&survey, &Background { cluster: self.triage.cluster(), notes: &notes }, self.revision())
+        let findings: Vec<_> = self.triage.findings().collect();
+        let background = Background { cluster: self.triage.cluster(), notes: &notes };
+        report::live_page(&survey, &background, &findings, self.revision())
     }
 
     /// Time until the loop has something to do by itself.

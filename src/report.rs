@@ -22,6 +22,7 @@ use clap::ValueEnum;
 use engine::api::NodeDiagnosisList;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
+use engine::lint::LintFinding;
 use serde::Serialize;
 
 /// An output format.
@@ -79,9 +80,10 @@ pub fn render(survey: Survey, background: &Background, style: Style) -> Result<S
     })
 }
 
-/// The page for a browser that reloads it when `revision` changes.
-pub fn live_page(survey: &Survey, background: &Background, revision: u64) -> String {
-    html::render(&[html::Section { cluster: None, survey, background: *background }], &[], Some(revision))
+/// The page for a browser that reloads it when `revision` changes. It shows the mistakes of the configuration too.
+pub fn live_page(survey: &Survey, background: &Background, findings: &[&LintFinding], revision: u64) -> String {
+    let live = html::Live { revision, findings };
+    html::render(&[html::Section { cluster: None, survey, background: *background }], &[], Some(&live))
 }
 
 /// Renders one of several surveys: JSON on a line of its own, YAML as a document, text with an empty line after it.

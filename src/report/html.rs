@@ -8,6 +8,7 @@ mod incident;
 mod lane;
 mod machines;
 mod path;
+mod will_fail;
 
 use super::{Background, clock, grouping, judged};
 use base64::Engine;
@@ -15,6 +16,7 @@ use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
+use engine::lint::LintFinding;
 use incident::Chapter;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
@@ -38,9 +40,19 @@ impl Section<'_> {
     }
 }
 
+/// What only a page shows that the operator serves.
+#[derive(Debug)]
+pub struct Live<'p> {
+    /// The page asks whether there is another one.
+    pub revision: u64,
+    /// The mistakes of the configuration.
+    pub findings: &'p [&'p LintFinding],
+}
+
 /// The page of these clusters, and of others that could not be read, a sentence each. One that is served asks whether
 /// there is another revision.
-pub fn render(parts: &[Section], unread_clusters: &[String], revision: Option<u64>) -> String {
+pub fn render(parts: &[Section], unread_clusters: &[String], live: Option<&Live>) -> String {
+    let revision = live.map(|live| live.revision);
     let groups: Vec<_> = parts
         .iter()
         .flat_map(|part| grouping::groups(&part.survey.diagnoses).into_iter().map(move |group| (part, group)))
@@ -71,6 +83,7 @@ pub fn render(parts: &[Section], unread_clusters: &[String], revision: Option<u6
                         @if incidents.len() > 1 { (contents(&incidents)) }
                         @for incident in &incidents { (incident.article()) }
                     }
+                    @if let Some(live) = live { (will_fail::section(live.findings)) }
                     @for part in parts { (waiting(part)) (unread(part)) }
                 }
                 footer {

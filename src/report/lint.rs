@@ -100,7 +100,7 @@ const fn is_of_cluster(finding: &LintFinding) -> bool {
 }
 
 /// The object and the field, with line and column if the field holds a text.
-fn in_object(finding: &LintFinding) -> String {
+pub(super) fn in_object(finding: &LintFinding) -> String {
     let LintFinding { line, column, blame, .. } = finding;
     let field = blame.field.as_deref().map_or_else(String::new, |field| format!(" {field}"));
     let within = if *line == 0 { String::new() } else { format!(":{line}:{column}") };
