@@ -25,6 +25,7 @@ mod prometheus;
 mod protobuf;
 mod recoveries;
 mod remediation;
+mod standing;
 mod tainted;
 mod userdata;
 mod watch;
