@@ -28,7 +28,8 @@ mod volumes;
 use crate::api::{Blame, Confidence, Stage};
 use crate::case::Case;
 use crate::case::stage::Thresholds;
-use crate::cluster_state::{ClassFacts, ClusterState, Subject};
+use crate::cluster_state::class_members::ClassMembers;
+use crate::cluster_state::{AwsAuthFacts, ClassFacts, ClusterState, Subject};
 use crate::diagnose;
 use crate::facts::kubelet_version;
 use crate::objects::input::{Input, Object};
@@ -582,9 +583,20 @@ impl Cluster {
         pools.chain(classes).collect()
     }
 
+    /// Whether a node with this role joined after aws-auth was last written. Something else then authorizes it.
+    fn joined_with(&self, role: &str, auth: &AwsAuthFacts) -> bool {
+        let written = auth.written.as_ref().map(|written| written.at);
+        let classes = self.state.classes().map(|facts| &facts.class);
+        let mut of_role = classes.filter(|class| class.spec.role.as_deref().map(aws_auth::role_name) == Some(role));
+        of_role.any(|class| {
+            let members = self.state.class_members(&class.kind, class.name());
+            members.and_then(ClassMembers::last_joined).is_some_and(|(at, _)| Some(*at) > written)
+        })
+    }
+
     fn of_aws_auth(&self) -> Vec<Mistake> {
         let Some(auth) = self.state.aws_auth() else { return Vec::new() };
-        let by_entry = aws_auth::entries(auth);
+        let by_entry = aws_auth::entries(auth, &|role| self.is_live && self.joined_with(role, auth));
         let of_roles = auth.read.defects.iter().filter(|defect| defect.key == readers::aws_auth::DataKey::MapRoles);
         of_roles
             .take(MOST)

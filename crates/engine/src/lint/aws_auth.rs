@@ -8,16 +8,26 @@ use crate::objects::ConfigMap;
 use readers::aws_auth::{MappingDefectKind, NODES_GROUP, NodeFlaw, RoleMapping, UsernameFlaw};
 use readers::source_text::Span;
 
-/// Entries of `mapRoles` for nodes that authorize no caller.
-pub fn entries(auth: &AwsAuthFacts) -> Vec<Mistake> {
-    auth.read.roles.iter().filter_map(|entry| mistake(auth, entry, &entry.node_flaw()?)).collect()
+/// Entries of `mapRoles` for nodes that authorize no caller. `is_in_use` says whether nodes with the role of this name join
+/// all the same.
+pub fn entries(auth: &AwsAuthFacts, is_in_use: &dyn Fn(&str) -> bool) -> Vec<Mistake> {
+    let entries = auth.read.roles.iter().filter_map(|entry| Some((entry, entry.node_flaw()?)));
+    let unused = entries.filter(|(entry, _)| !is_in_use(role_name(&entry.role_arn)));
+    unused.filter_map(|(entry, flaw)| mistake(auth, entry, &flaw)).collect()
+}
+
+/// The name in the ARN of a role, or the name itself.
+pub fn role_name(role: &str) -> &str {
+    let role = role.trim();
+    role.rsplit(['/', ':']).next().unwrap_or(role)
 }
 
 /// Whether another entry authorizes the nodes of the same role. Then nothing is lost.
 fn is_made_up_for(auth: &AwsAuthFacts, entry: &RoleMapping) -> bool {
-    let name = |entry: &RoleMapping| entry.role_arn.trim().rsplit(['/', ':']).next().map(str::to_owned);
     auth.read.roles.iter().any(|other| {
-        name(other) == name(entry) && other.node_flaw().is_none() && other.groups.iter().any(|g| g == NODES_GROUP)
+        role_name(&other.role_arn) == role_name(&entry.role_arn)
+            && other.node_flaw().is_none()
+            && other.groups.iter().any(|g| g == NODES_GROUP)
     })
 }
 

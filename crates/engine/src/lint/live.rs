@@ -205,4 +205,42 @@ mod tests {
         assert_eq!(found_other[0].line, 0);
         assert_eq!(causes(&found(&[(Input::NodePools, pool("batch"))])), [""; 0], "the classes were not read");
     }
+
+    #[test]
+    fn an_entry_of_aws_auth_is_no_mistake_if_a_node_with_its_role_joined_since() {
+        let entry = "- rolearn: arn:aws:iam::111122223333:role/nodes\n  username: system:node:{{EC2PrivateDnsName}}\n  \
+            groups: [system:bootstrappers, system:nodes]\n";
+        let auth = |written: &str| {
+            json!({
+                "metadata": {
+                    "name": "aws-auth", "namespace": "kube-system", "uid": "4",
+                    "managedFields": [{
+                        "manager": "kubectl", "operation": "Update", "apiVersion": "v1", "time": written,
+                        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}},
+                    }],
+                },
+                "data": {"mapRoles": entry},
+            })
+        };
+        let node = json!({
+            "metadata": {"name": "ip-10-0-0-1", "uid": "5", "creationTimestamp": "2026-01-15T11:00:00Z"},
+            "spec": {"providerID": "aws:///eu-west-1a/i-0a"},
+            "status": {"conditions": [{
+                "type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": "2026-01-15T11:00:00Z",
+            }]},
+        });
+        let plain = class(&format!("{CONFIG}    - --v=4\n"));
+        let about_auth = |written: &str| {
+            let found = found(&[
+                (Input::NodeClasses, plain.clone()),
+                (Input::NodePools, pool("batch")),
+                (Input::NodeClaims, claim("1", "True")),
+                (Input::Nodes, node.clone()),
+                (Input::AwsAuth, auth(written)),
+            ]);
+            found.iter().filter(|finding| finding.blame.kind == "ConfigMap").count()
+        };
+        // The node joined at 11:00.
+        assert_eq!((about_auth("2026-01-15T10:00:00Z"), about_auth("2026-01-15T11:30:00Z")), (0, 1));
+    }
 }
