@@ -66,7 +66,7 @@ pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     if waited < case.wait.proven {
         return Judgement::Waiting(at(case.wait.proven));
     }
-    let evaluated = evaluate(case);
+    let evaluated = evaluate(case, |_| true);
     let ripe = waited >= case.wait.patience || follows_a_stuck_sibling(case, thresholds);
     let proven = evaluated.findings.first().is_some_and(|(_, f)| f.confidence == Confidence::Certain);
     if !ripe && !proven {
@@ -84,12 +84,12 @@ pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     Judgement::Sick(Box::new(verdict(case, evaluated)), look_again)
 }
 
-/// The findings of all rules for this stage, the strongest first.
-pub fn findings(case: &Case) -> Vec<(&'static Rule, Finding)> {
-    evaluate(case).findings
+/// The findings of the rules for this stage that are wanted, the strongest first.
+pub fn findings(case: &Case, is_wanted: impl Fn(&Rule) -> bool) -> Vec<(&'static Rule, Finding)> {
+    evaluate(case, is_wanted).findings
 }
 
-/// The answers of all rules for this stage.
+/// The answers of rules for this stage.
 struct Evaluated {
     /// Strongest first: by confidence, then in the order of the rules.
     findings: Vec<(&'static Rule, Finding)>,
@@ -97,9 +97,10 @@ struct Evaluated {
     look_again: Option<DateTime<Utc>>,
 }
 
-fn evaluate(case: &Case) -> Evaluated {
+fn evaluate(case: &Case, is_wanted: impl Fn(&Rule) -> bool) -> Evaluated {
     let mut evaluated = Evaluated { findings: Vec::new(), ruled_out: Vec::new(), look_again: None };
-    for &rule in rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules) {
+    let of_stage = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules);
+    for &rule in of_stage.filter(|rule| is_wanted(rule)) {
         match (rule.check)(case) {
             Opinion::Silent => {}
             Opinion::RuledOut { because, witness } => {

@@ -688,9 +688,11 @@ impl Mistake {
 
 /// The findings of the rules that need only the text of the objects.
 fn by_rules(case: &Case) -> Vec<Mistake> {
-    // A failed launch has one reason. Other findings follow from it.
-    let most = if case.stage() == Stage::Launch { 1 } else { usize::MAX };
-    let told = diagnose::findings(case).into_iter().take(most).filter(|(rule, _)| rule.lint);
+    // A failed launch has one reason, whichever rule finds it. Other findings follow from it.
+    let is_launch = case.stage() == Stage::Launch;
+    let most = if is_launch { 1 } else { usize::MAX };
+    let told = diagnose::findings(case, |rule| is_launch || rule.lint);
+    let told = told.into_iter().take(most).filter(|(rule, _)| rule.lint);
     told.filter_map(|(rule, finding)| {
         let blame = finding.blame?;
         // Beside a flawed entry of aws-auth there may be an access entry.
