@@ -1,15 +1,21 @@
 //! What a machine will run, as text and as JSON. Every value and message is masked: user data holds secrets.
 
+pub mod difference;
+
 use super::WIDTH;
 use super::snippet;
 use super::text::wrap;
 use super::visible::in_a_line;
 use engine::api::Blame;
 use engine::effective::{Effective, Kind, Machine, MergeOutcome, Origin, Value};
+use engine::objects::NodePool;
 use readers::source_text::{self, Span};
 use readers::userdata::{Consequence, Defect, LARGEST};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
+
+/// Said of a value that may not be applied.
+const PERHAPS: &str = "perhaps: not followed with certainty";
 
 /// One machine and what it will run.
 #[derive(Debug)]
@@ -38,38 +44,49 @@ impl Page<'_> {
         self.machine.class.spec.user_data.as_deref().unwrap_or_default()
     }
 
+    fn class_name(&self) -> Option<&str> {
+        Some(self.machine.class.name()).filter(|name| !name.is_empty())
+    }
+
+    fn pool_name(&self) -> Option<&str> {
+        self.machine.pool.map(NodePool::name)
+    }
+
     fn place(&self, span: Span) -> source_text::Position {
         source_text::position(self.user_data(), span.start)
     }
 
     fn json(&self) -> Json {
-        let place = |span: Span| {
-            let at = self.place(span);
-            json!({"line": at.line, "column": at.column})
-        };
-        let defect = |defect: &Defect| {
-            json!({
-                "kind": format!("{:?}", defect.kind),
-                "consequence": format!("{:?}", defect.consequence(self.machine.family)),
-                "line": self.place(defect.span).line,
-                "column": self.place(defect.span).column,
-                "message": source_text::mask(&defect.message),
-                "excerpt": source_text::excerpt(self.user_data(), defect.span).shown,
-            })
-        };
         json!({
-            "nodeClass": Some(self.machine.class.name()).filter(|name| !name.is_empty()),
-            "nodePool": self.machine.pool.map(engine::objects::NodePool::name),
+            "nodeClass": self.class_name(),
+            "nodePool": self.pool_name(),
             "source": self.source,
             "family": self.machine.family.to_string(),
             "karpenter": self.machine.karpenter.map(|version| version.to_string()),
             "kubernetes": self.machine.kubernetes.map(|minor| format!("1.{minor}")),
             "starts": self.effective.stop(self.machine.family).is_none(),
             "values": self.effective.values.iter().map(|value| self.value(value)).collect::<Vec<_>>(),
-            "defects": self.effective.defects.iter().map(defect).collect::<Vec<_>>(),
-            "notAnalysedFrom": self.effective.not_followed.map(place),
+            "defects": self.effective.defects.iter().map(|defect| self.defect_json(defect)).collect::<Vec<_>>(),
+            "notAnalysedFrom": self.effective.not_followed.map(|span| self.place_json(span)),
             "bytes": {"userData": self.user_data().len(), "renderedAtLeast": self.effective.rendered, "limit": LARGEST},
             "notes": self.effective.notes,
+        })
+    }
+
+    fn place_json(&self, span: Span) -> Json {
+        let at = self.place(span);
+        json!({"line": at.line, "column": at.column})
+    }
+
+    fn defect_json(&self, defect: &Defect) -> Json {
+        let at = self.place(defect.span);
+        json!({
+            "kind": format!("{:?}", defect.kind),
+            "consequence": format!("{:?}", defect.consequence(self.machine.family)),
+            "line": at.line,
+            "column": at.column,
+            "message": source_text::mask(&defect.message),
+            "excerpt": source_text::excerpt(self.user_data(), defect.span).shown,
         })
     }
 
@@ -136,12 +153,7 @@ impl Page<'_> {
             bold(&in_a_line(&self.source)),
             in_a_line(&machine.family.to_string())
         );
-        if let Some(stop) = self.effective.stop(machine.family) {
-            let what = match stop.consequence(machine.family) {
-                Consequence::NoLaunch => "No instance is launched",
-                _ => "No Node appears",
-            };
-            let said = format!("{what}, and nothing below takes effect: see line {}.", self.place(stop.span).line);
+        if let Some(said) = self.stops() {
             let _ = writeln!(out, "  {}", red(&said));
         }
         let mut line = |indent: usize, text: &str| {
@@ -149,15 +161,8 @@ impl Page<'_> {
                 let _ = writeln!(out, "{:width$}{part}", "", width = indent + if at > 0 { 2 } else { 0 });
             }
         };
-        if let Some(from) = self.effective.not_followed {
-            let at = self.place(from);
-            line(
-                2,
-                &format!(
-                    "Not analysed from userData:{}:{} on: the text there may change the kubelet.",
-                    at.line, at.column
-                ),
-            );
+        if let Some(said) = self.not_followed() {
+            line(2, &said);
         }
         for note in &self.effective.notes {
             line(2, &format!("{note}."));
@@ -178,6 +183,22 @@ impl Page<'_> {
             );
         }
         out
+    }
+
+    /// A sentence about the defect over which no Node appears.
+    fn stops(&self) -> Option<String> {
+        let stop = self.effective.stop(self.machine.family)?;
+        let what = match stop.consequence(self.machine.family) {
+            Consequence::NoLaunch => "No instance is launched",
+            _ => "No Node appears",
+        };
+        Some(format!("{what}, and nothing below takes effect: see line {}.", self.place(stop.span).line))
+    }
+
+    /// A sentence about the place from which on nodewhy does not follow the text.
+    fn not_followed(&self) -> Option<String> {
+        let at = self.place(self.effective.not_followed?);
+        Some(format!("Not analysed from userData:{}:{} on: the text there may change the kubelet.", at.line, at.column))
     }
 
     fn table(&self, out: &mut String, heading: &str, values: &[&Value]) {
@@ -206,6 +227,15 @@ impl Page<'_> {
         }
     }
 
+    /// Why a value does not reach the kubelet.
+    fn fate(&self, outcome: &MergeOutcome) -> Option<String> {
+        match outcome {
+            MergeOutcome::Effective => None,
+            MergeOutcome::Overridden { by, because } => Some(format!("overridden by {}: {because}", self.said(by))),
+            MergeOutcome::Lost(because) => Some(format!("lost: {because}")),
+        }
+    }
+
     fn row(&self, value: &Value) -> [String; 4] {
         let name = match value.kind {
             Kind::Flag => format!("--{}", value.name),
@@ -214,12 +244,8 @@ impl Page<'_> {
         };
         let shown = masked(value);
         let shown = if value.literal { shown } else { format!("({shown})") };
-        let perhaps = if value.exact { "" } else { "perhaps: not followed with certainty" };
-        let fate = match &value.outcome {
-            MergeOutcome::Effective => perhaps.to_owned(),
-            MergeOutcome::Overridden { by, because } => format!("overridden by {}: {because}", self.said(by)),
-            MergeOutcome::Lost(because) => format!("lost: {because}"),
-        };
+        let perhaps = if value.exact { "" } else { PERHAPS };
+        let fate = self.fate(&value.outcome).unwrap_or_else(|| perhaps.to_owned());
         [in_a_line(&source_text::mask(&name)), in_a_line(&shown), in_a_line(&self.said(&value.origin)), fate]
     }
 
@@ -253,9 +279,14 @@ const fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// The value as it may be shown: its own name may be what makes it a secret.
+/// The value as it may be shown.
 fn masked(value: &Value) -> String {
-    let prefix = format!("{}=", value.name);
-    let shown = source_text::mask(&format!("{prefix}{}", value.value));
+    masked_as(&value.name, &value.value)
+}
+
+/// The text as it may be shown: its own name may be what makes it a secret.
+fn masked_as(name: &str, text: &str) -> String {
+    let prefix = format!("{name}=");
+    let shown = source_text::mask(&format!("{prefix}{text}"));
     shown.strip_prefix(&source_text::mask(&prefix)).map_or_else(|| "***".to_owned(), str::to_owned)
 }

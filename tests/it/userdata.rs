@@ -303,6 +303,122 @@ fn bad_usage_bad_input_and_a_cluster_that_does_not_answer_have_their_codes() {
     assert!(broken.out.contains("the kubelet gets"));
 }
 
+/// `Part: old -> new` of each change of the pair at this place.
+#[track_caller]
+fn changes(args: &[&str], input: &str, at: usize) -> Vec<String> {
+    let answer = userdata(&[&["-o", "json", "--diff"][..], args].concat(), input);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let list: Value = serde_json::from_str(&answer.out).expect("JSON");
+    assert_eq!(list["kind"], "UserDataDifferenceList");
+    let texts = |side: &Value| {
+        let given = side.as_array().expect("a side").iter();
+        given.map(|one| one["value"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let all = list["items"][at]["changes"].as_array().expect("changes").iter();
+    all.map(|c| format!("{}: {} -> {}", c["part"].as_str().unwrap_or_default(), texts(&c["old"]), texts(&c["new"])))
+        .collect()
+}
+
+const WIPED: &str = "tests/it/userdata/taints-wiped.yaml";
+const KEPT: &str = "tests/it/userdata/taints-kept.yaml";
+
+#[test]
+fn two_files_differ_in_what_reaches_the_kubelet() {
+    assert_eq!(
+        changes(&[WIPED, KEPT], "", 0),
+        [
+            "Image: alias al2023@v20260108 -> ",
+            "Image:  -> alias al2023@v20260401",
+            "Taint:  -> dedicated=batch:NoSchedule",
+            "Taint:  -> ebs.csi.aws.com/agent-not-ready:NoExecute",
+            "Taint:  -> karpenter.sh/unregistered:NoExecute",
+            "Kubelet: 58 -> 110",
+        ]
+    );
+    assert_eq!(changes(&[WIPED, WIPED], "", 0), [""; 0]);
+    let back = userdata(&["--diff", KEPT, WIPED, "--fail-on", "lost"], "");
+    assert_eq!(back.code, 1, "the new side loses taints");
+    assert!(back.out.contains("- dedicated=batch:NoSchedule  (NodePool spec.template.spec.taints)"), "{}", back.out);
+    assert!(back.out.contains("= overridden by userData:9:30: a flag beats the configuration file"), "{}", back.out);
+    assert!(back.out.contains("warning: the Node comes without"), "{}", back.out);
+    let forth = userdata(&["--diff", WIPED, KEPT, "--fail-on", "lost"], "");
+    assert_eq!(forth.code, 0, "the old side does not count: {}", forth.out);
+    assert!(!forth.out.contains("warning"), "{}", forth.out);
+}
+
+#[test]
+fn two_node_classes_are_compared_in_the_same_node_pool() {
+    let other = REPORT.split("---").next().expect("the class").replace("{name: default}", "{name: other}");
+    let other = other.replace("maxPods: 58", "maxPods: 58, podsPerCore: 10").replace("team=payments", "team=search");
+    let both = format!("{REPORT}---\n{other}");
+    let found = changes(&["default", "other", "-f", "-"], &both, 0);
+    assert_eq!(
+        found,
+        [
+            "Label: karpenter.k8s.aws/ec2nodeclass=default -> karpenter.k8s.aws/ec2nodeclass=other",
+            "Label: team=payments -> team=search",
+            "Kubelet:  -> 10",
+        ]
+    );
+    let text = userdata(&["--diff", "default", "other", "-f", "-"], &both).out;
+    assert!(text.starts_with("EC2NodeClass/default -> EC2NodeClass/other, NodePool general: AL2023, "), "{text}");
+    // NodePools with the same changes share a section.
+    let pool = REPORT.split("---").nth(1).expect("the NodePool").replace("{name: general}", "{name: second}");
+    let text = userdata(&["--diff", "default", "other", "-f", "-"], &format!("{both}---{pool}")).out;
+    assert!(text.contains(", NodePools general, second: ") && text.matches("+ podsPerCore").count() == 1, "{text}");
+}
+
+#[test]
+fn plain_user_data_differs_in_what_the_kubelet_gets_and_in_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.to_string_lossy().into_owned()
+    };
+    let of =
+        |kubelet: &str| format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n{kubelet}");
+    let old =
+        file("old.yaml", &of("    config: {podPidsLimit: 100}\n    flags: [--storage-driver-password=hunter2]\n"));
+    let same = file("same.yaml", &of("    flags: [--storage-driver-password=hunter2, --pod-max-pids=100]\n"));
+    let new = file("new.yaml", &of("    flags: [--storage-driver-password=hunter3, --pod-max-pids=200]\n"));
+    let of_family = |old: &str, new: &str, format: &str| {
+        let args = ["--ami-family", "AL2023", "--kubernetes", "1.34", "-o", format, "--diff", old, new];
+        let answer = userdata(&args, "");
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        assert!(!answer.out.contains("hunter"), "{}", answer.out);
+        answer.out
+    };
+    let text = of_family(&old, &same, "text");
+    assert!(text.contains("The user data differs, but nothing that nodewhy follows in it changes."), "{text}");
+    assert!(of_family(&old, &old, "text").contains("No change."));
+    let text = of_family(&old, &new, "text");
+    assert!(text.contains("- podPidsLimit 100") && text.contains("+ --pod-max-pids 200"), "{text}");
+    assert!(!text.contains("  labels\n") && !text.contains("  image\n"), "{text}");
+    of_family(&old, &new, "json");
+    // A script that nodewhy does not follow to its end may hide a difference, and the output says so.
+    let edits = "#!/bin/bash\nsed -i s/a/b/ /etc/eks/bootstrap.sh\n/etc/eks/bootstrap.sh shop\n";
+    let (plain, edited) = (file("a.sh", "#!/bin/bash\n/etc/eks/bootstrap.sh shop\n"), file("b.sh", edits));
+    let answer = userdata(&["--ami-family", "Custom", "--diff", &plain, &edited], "");
+    assert!(answer.out.contains("new: Not analysed from userData:2:1 on"), "{}", answer.out);
+}
+
+#[test]
+fn what_only_one_side_has_and_what_cannot_be_compared_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let two = folder.path().join("two.yaml");
+    let second = REPORT.split("---").nth(1).expect("the NodePool").replace("{name: general}", "{name: second}");
+    std::fs::write(&two, format!("{REPORT}---{second}")).expect("written");
+    let two = two.to_string_lossy().into_owned();
+    let answer = userdata(&["--diff", WIPED, &two], "");
+    assert!(answer.code == 0 && answer.out.contains("EC2NodeClass/default, NodePool second: only on the new side\n"));
+    let answer = userdata(&["--diff", "default", "nowhere", "-f", WIPED], "");
+    assert_eq!(answer.code, 2);
+    assert!(answer.err.contains("no node class is called nowhere"), "{}", answer.err);
+    assert_eq!(userdata(&["--diff", WIPED], "").code, 2, "one side only");
+    assert_eq!(userdata(&["default", "--diff", WIPED, KEPT], "").code, 2, "a name beside --diff");
+}
+
 /// The manual's example is the real output, so that the shape it promises is the shape there is.
 #[test]
 fn the_manual_shows_real_output() {
@@ -320,5 +436,7 @@ fn the_manual_shows_real_output() {
         assert_eq!(shown, real.out);
     }
     let real = userdata(&["-f", "tests/it/userdata/taints-wiped.yaml"], "");
+    assert!(MANUAL.contains(&real.out), "docs/userdata.md should hold:\n{}", real.out);
+    let real = userdata(&["--diff", WIPED, KEPT], "");
     assert!(MANUAL.contains(&real.out), "docs/userdata.md should hold:\n{}", real.out);
 }

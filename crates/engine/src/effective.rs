@@ -1,6 +1,7 @@
 //! The configuration that the kubelet of a machine really gets: the defaults of the image, the user's text and
 //! Karpenter's part, merged as each layer merges them. Each value has its origin and its outcome.
 
+pub mod difference;
 mod image;
 mod karpenter;
 mod user;
