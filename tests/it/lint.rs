@@ -907,6 +907,17 @@ fn what_a_version_of_kubernetes_takes_away() {
     assert_eq!(found("1.34", &windows), ["NodeClassNotReady"]);
     assert_eq!(found("1.35", &windows), [""; 0]);
     assert_eq!(found("1.33", &al2.replace("alias: al2@v20250123", "name: my-al2")), [""; 0]);
+    let cgroup = "#!/bin/bash\ngrubby --update-kernel=ALL --args=systemd.unified_cgroup_hierarchy=0\nreboot\n";
+    let cgroup = of("AL2023", "{alias: al2023@latest}", cgroup);
+    assert_eq!(found("1.35", &cgroup), ["KubeletRefusesCgroupV1"]);
+    assert_eq!(found("1.34", &cgroup), [""; 0]);
+    assert_eq!(found("1.35", &cgroup.replace("=0", "=1")), [""; 0]);
+    assert_eq!(found("1.35", &cgroup.replace("reboot", "true")), [""; 0], "the next boot never comes");
+    // Three minor versions are the most that a kubelet may be older.
+    let old = of("AL2023", &parameter.replace("1.34", "1.31"), "#!/bin/bash\ntrue\n");
+    assert_eq!(found("1.35", &old), ["ImageTooOld"]);
+    assert_eq!(found("1.34", &old), [""; 0]);
+    assert_eq!(run(&["-f", "-"], &old).code, 0, "the version of the cluster is not known");
     assert_eq!(run(&["-f", "-", "--kubernetes", "2.1"], &al2).code, 2);
 }
 
@@ -1139,6 +1150,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "max_pods",
         "odd_fields",
         "requirements",
+        "version",
         "volumes",
     ];
     let files = files.map(|file| format!("crates/engine/src/lint/{file}.rs"));

@@ -3,6 +3,7 @@
 pub mod access_entry;
 pub(crate) mod autoscaler;
 pub mod aws_auth_role;
+pub(crate) mod cgroup_v1;
 pub mod cloud_controller_traces;
 pub mod cni_permissions;
 pub(crate) mod controller_role;

@@ -3,10 +3,15 @@
 use super::{Level, Mistake};
 use crate::api::Blame;
 use crate::cluster_state::ClassFacts;
+use crate::facts::cgroup_v1;
 use crate::objects::NodeClass;
 use crate::upstream::image_releases;
 use readers::source_text;
-use readers::userdata::image_name;
+use readers::userdata::{Family, image_name};
+
+/// How many minor versions a kubelet may be older than its API server.
+/// Source: <https://kubernetes.io/releases/version-skew-policy/>, since 1.28.
+pub const OLDER: u32 = 3;
 
 /// Mistakes of a class on Kubernetes 1.`cluster`, the version of the control plane if it is known.
 pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
@@ -37,6 +42,18 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         mistake("NodeClassNotReady", message, "Move to an alias that is published for this version.", blame, false)
     }));
     let minor = kubelet(class, cluster);
+    if let (Some(minor), Some(cluster)) = (minor, cluster)
+        && minor + OLDER < cluster
+    {
+        let message = format!(
+            "The images of EC2NodeClass {} have the kubelet of 1.{minor}, but Kubernetes 1.{cluster} supports kubelets only from 1.{} on.",
+            class.name(),
+            cluster - OLDER
+        );
+        let fix = "Select images of a newer version, for example by alias, which follows the cluster.";
+        let own = mistake("ImageTooOld", message, fix, blame("spec.amiSelectorTerms"), false);
+        mistakes.push(Mistake { level: Level::Warning, ..own });
+    }
     let (Some(data), Some(text)) = (&facts.user_data, &class.spec.user_data) else { return mistakes };
     for defect in data.contradictions(minor, &class.spec.kubelet) {
         let line = source_text::position(text, defect.span.start).line;
@@ -68,12 +85,29 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         let blame = blame("spec.userData").at(text, gate.span);
         mistakes.push(mistake("FeatureGateRefused", message, "Remove the gate.", blame, true));
     }
+    // The rule of this cause looks at the images that the class has now.
+    let may_run = matches!(data.family, Family::Al2 | Family::Al2023 | Family::Custom) && !cgroup_v1::is_allowed(data);
+    if cluster.is_some()
+        && minor >= cgroup_v1::SINCE
+        && may_run
+        && let Some(span) = cgroup_v1::asked_for(text)
+    {
+        let line = source_text::position(text, span.start).line;
+        let message = format!(
+            "userData of EC2NodeClass {}, line {line}, has the machine boot with cgroup v1, on which the kubelet of 1.{minor} exits (failCgroupV1).",
+            class.name()
+        );
+        let fix = "Remove it from userData. If a program still needs cgroup v1, set failCgroupV1: false in the kubelet's configuration until then.";
+        let blame = blame("spec.userData").at(text, span);
+        let own = mistake("KubeletRefusesCgroupV1", message, fix, blame, true);
+        mistakes.push(Mistake { level: Level::Warning, ..own });
+    }
     mistakes
 }
 
 /// The minor version of the kubelet in new nodes: the one that pinned images name, else the cluster's, else that of
 /// the images which the class has in its status.
-fn kubelet(class: &NodeClass, cluster: Option<u32>) -> Option<u32> {
+pub fn kubelet(class: &NodeClass, cluster: Option<u32>) -> Option<u32> {
     let pinned = class.spec.ami_selector_terms.iter().map(|term| {
         let by_name = term.name.as_deref().and_then(image_name::kubernetes);
         by_name.or_else(|| term.ssm_parameter.as_deref().and_then(of_parameter))

@@ -4,11 +4,12 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::instance_questions::ask_the_instance;
+use crate::facts::cgroup_v1::{self, ASKS_FOR_V1, SINCE};
 use crate::facts::{kubelet_skew, kubelet_version};
 use crate::objects::input::Input;
 use crate::objects::{Ami, NodeClass};
 use crate::rules::Rule;
-use readers::source_text::{self, Span};
+use readers::source_text;
 use readers::userdata::{Family, image_name};
 
 pub static RULE: Rule = Rule {
@@ -22,13 +23,6 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// The default of `failCgroupV1` changed (bottlerocket-core-kit#792, aws/eks-anywhere#10538).
-/// Source: kubernetes v1.36.3 pkg/kubelet/apis/config/v1beta1/defaults.go, validation/validation_linux.go.
-const SINCE: u32 = 35;
-
-/// systemd takes cgroup v1 with this on the kernel's command line. Source: systemd v252 man/systemd.xml.
-const ASKS_FOR_V1: &str = "systemd.unified_cgroup_hierarchy=0";
-
 fn check(case: &Case) -> Opinion {
     let (Some(_), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     // bottlerocket-core-kit#792: its kubelets are told to run on cgroup v1.
@@ -38,11 +32,10 @@ fn check(case: &Case) -> Opinion {
     let Some(kubelet) = kubelet_version::of(case).filter(|kubelet| kubelet.minor >= SINCE) else {
         return Opinion::Silent;
     };
-    let allowed = case.user_data().and_then(|(data, _)| data.effective("fail-cgroupv1"));
-    if allowed.is_some_and(|argument| argument.value != "true") {
+    if case.user_data().is_some_and(|(data, _)| cgroup_v1::is_allowed(data)) {
         return Opinion::Silent;
     }
-    let by_text = case.user_data().and_then(|(_, text)| Some((asked_for(text)?, text)));
+    let by_text = case.user_data().and_then(|(_, text)| Some((cgroup_v1::asked_for(text)?, text)));
     let image = kubelet_skew::image(case).filter(|ami| is_al2(ami, class));
     if by_text.is_none() && image.is_none() {
         return Opinion::Silent;
@@ -80,17 +73,6 @@ fn check(case: &Case) -> Opinion {
     };
     let version = Evidence::new(case.subject(), "status.imageID", format!("1.{}", kubelet.minor), kubelet.why);
     ask_the_instance(case, finding.with(version)).into()
-}
-
-/// The place where a text puts cgroup v1 on the kernel's command line, if the text also reboots.
-fn asked_for(text: &str) -> Option<Span> {
-    let boots_again = ["reboot", "shutdown -r", "init 6", "power_state"].iter().any(|word| text.contains(word));
-    let mut found = text.match_indices(ASKS_FOR_V1).map(|(at, word)| Span::new(at, at + word.len()));
-    let is_code = |span: &Span| {
-        let line = text.get(..span.start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
-        !line.trim_start().starts_with('#')
-    };
-    found.find(is_code).filter(|_| boots_again)
 }
 
 /// Whether the image is Amazon Linux 2, as far as its name says, or the class that has it.
