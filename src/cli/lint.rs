@@ -11,8 +11,10 @@ use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::lint;
 use engine::lint::introduced::introduced;
+use engine::lint::upgrade::Target;
 use engine::objects::input::Object;
 use engine::objects::{Ami, Answer, AwsObservation};
+use engine::upstream::karpenter::Version;
 use readers::userdata::Family;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,6 +41,9 @@ pub struct Lint {
     /// files the version in the names of the images]
     #[arg(long, value_parser = minor)]
     kubernetes: Option<u32>,
+    /// The Karpenter version of the cluster, now or after an upgrade, such as 1.14 [default: the version of its Deployment]
+    #[arg(long, value_parser = karpenter)]
+    karpenter: Option<Version>,
     #[command(flatten)]
     cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
@@ -64,6 +69,11 @@ fn minor(version: &str) -> Result<u32, String> {
     minor.ok_or_else(|| "expected a version such as 1.33".to_owned())
 }
 
+/// 1.14, v1.14.1.
+fn karpenter(version: &str) -> Result<Version, String> {
+    Version::parse(version).ok_or_else(|| "expected a version such as 1.14 or 1.14.1".to_owned())
+}
+
 pub fn run(args: &Lint) -> ExitCode {
     if args.files.is_empty() && args.more.is_empty() && args.diff.is_empty() {
         return of_cluster(args);
@@ -80,6 +90,8 @@ pub fn run(args: &Lint) -> ExitCode {
         match linted(args, slice::from_ref(old)) {
             Ok((old, read)) if read.complaints.is_empty() => {
                 report.findings = introduced(&old.findings, report.findings);
+                // Whether all is ready is no question about one change.
+                report.upgrade = None;
             }
             Ok((_, read)) => {
                 read.complaints.iter().for_each(|complaint| complain(&complaint.to_string()));
@@ -112,6 +124,12 @@ pub fn run(args: &Lint) -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     }
+    let unread = summary.complaints.len() + report.templates.len();
+    if let Some(upgrade) = &mut report.upgrade
+        && unread > 0
+    {
+        upgrade.unknowns.push(format!("nodewhy could not read {}.", counted_as(unread, "text")));
+    }
     let code = conclude(args, &report, summary.ignored);
     if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }
@@ -126,8 +144,9 @@ fn of_cluster(args: &Lint) -> ExitCode {
     if let Err(error) = ask_aws_about_images_of(&args.aws, &mut state) {
         return fail(&error, BAD_INPUT);
     }
-    let own = state.api_server().version.as_deref().and_then(|version| minor(version).ok());
-    let report = lint::lint_cluster(&mut state, args.kubernetes.or(own), now, &|| ());
+    let serves = state.api_server().version.as_deref().and_then(|version| minor(version).ok());
+    let named = Target { kubernetes: args.kubernetes, karpenter: args.karpenter };
+    let report = lint::lint_cluster(&mut state, named, serves, now, &|| ());
     report.notes.iter().for_each(|note| complain(note));
     if report.looked_at == 0 {
         complain("nothing to lint: the cluster has no EC2NodeClass, NodePool or ConfigMap kube-system/aws-auth");
@@ -142,12 +161,15 @@ fn conclude(args: &Lint, report: &lint::Report, unknown: usize) -> ExitCode {
         counts = format!("{counts}, {} not read", counted_as(report.templates.len(), "template"));
     }
     complain(&counts);
+    let obstacles = report.upgrade.as_ref().is_some_and(|upgrade| !upgrade.obstacles.is_empty());
     let text = report::lint::render(report, unknown, args.output, color(args.color)).map_err(|error| error.to_string());
     if let Err(error) = text.and_then(|text| print(&text)) {
         return fail(&error, BAD_INPUT);
     }
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
-    ExitCode::from(u8::from(report.findings.iter().any(|finding| finding.level >= least)))
+    // Obstacles are warnings: they say what Kubernetes and Karpenter support, not what fails.
+    let is_blocked = obstacles && args.fail_on != FailOn::Certain;
+    ExitCode::from(u8::from(is_blocked || report.findings.iter().any(|finding| finding.level >= least)))
 }
 
 /// Reads and lints files and directories.
@@ -157,6 +179,9 @@ fn linted(args: &Lint, paths: &[PathBuf]) -> Result<(lint::Report, dump::Summary
     ask_aws_about_images(&args.aws, &mut files)?;
     if let Some(minor) = args.kubernetes {
         files.for_kubernetes(minor);
+    }
+    if let Some(version) = args.karpenter {
+        files.for_karpenter(version);
     }
     Ok((lint::lint(files, args.ami_family), summary))
 }

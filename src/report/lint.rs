@@ -3,6 +3,7 @@
 
 mod junit;
 mod sarif;
+mod upgrade;
 
 use super::WIDTH;
 use super::snippet;
@@ -39,18 +40,26 @@ pub enum Error {
 }
 
 /// The findings in the given format; nothing, but for JSON, SARIF and JUnit, where there is none. `unknown` objects are
-/// of kinds that no rule reads.
+/// of kinds that no rule reads. SARIF and JUnit have findings only, for all in them has a place in a file.
 pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) -> Result<String, Error> {
     let findings = &report.findings;
+    let upgrade = report.upgrade.as_ref();
     Ok(match format {
-        LintFormat::Text => findings.iter().map(|finding| text(finding, color)).collect::<Vec<_>>().join("\n"),
+        LintFormat::Text => {
+            let parts = findings.iter().map(|finding| text(finding, color));
+            let answer = upgrade.map(|upgrade| upgrade::text(report, upgrade, color));
+            parts.chain(answer).collect::<Vec<_>>().join("\n")
+        }
         LintFormat::Json => {
-            let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "checked": report.looked_at, "notKnown": unknown, "items": findings});
+            let mut list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "checked": report.looked_at, "notKnown": unknown, "items": findings});
+            if let Some(upgrade) = upgrade {
+                list["upgrade"] = upgrade::json(report, upgrade);
+            }
             super::json(&list)? + "\n"
         }
         LintFormat::Sarif => super::json(&sarif::log(findings))? + "\n",
         LintFormat::Junit => junit::report(findings)?,
-        LintFormat::Github => findings.iter().map(annotation).collect(),
+        LintFormat::Github => findings.iter().map(annotation).chain(upgrade.map(upgrade::annotations)).collect(),
     })
 }
 

@@ -921,6 +921,75 @@ fn what_a_version_of_kubernetes_takes_away() {
     assert_eq!(run(&["-f", "-", "--kubernetes", "2.1"], &al2).code, 2);
 }
 
+/// A class with images of this version, a Node with this kubelet, and Karpenter.
+fn cluster_of(image: &str, kubelet: &str, karpenter: &str) -> String {
+    let class = class("AL2023", "#!/bin/bash\ntrue\n").replacen(
+        "  role:",
+        "  amiSelectorTerms: [{alias: al2023@latest}]\n  role:",
+        1,
+    );
+    let image = format!("amazon-eks-node-al2023-x86_64-standard-{image}-v20260108");
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: ip-10-0-0-1.ec2.internal}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: karpenter, namespace: kube-system}\n";
+    format!(
+        "{class}status:\n  amis: [{{id: ami-0aaa0000000000001, name: {image}}}]\n---\n{node}status: {{nodeInfo: {{kubeletVersion: {kubelet}-eks-1}}}}\n---\n{deployment}spec: {{template: {{spec: {{containers: [{{name: controller, image: 'public.ecr.aws/karpenter/controller:{karpenter}'}}]}}}}}}\n"
+    )
+}
+
+#[test]
+fn an_upgrade_is_answered_in_one_report() {
+    let cluster = cluster_of("1.32", "v1.31.2", "1.4.0");
+    let upgrade = |kubernetes: &str, karpenter: &str, format: &str| {
+        run(&["-f", "-", "--kubernetes", kubernetes, "--karpenter", karpenter, "-o", format], &cluster)
+    };
+    let Answer { code, out, err } = upgrade("1.35", "1.8.0", "text");
+    assert_eq!(code, 1, "{out}{err}");
+    let page = include_str!("../../docs/lint.md");
+    assert!(page.contains(&out), "docs/lint.md should hold:\n{out}");
+    let certain = ["-f", "-", "--kubernetes", "1.35", "--karpenter", "1.8.0", "--fail-on", "certain"];
+    assert_eq!(run(&certain, &cluster).code, 0);
+    // Each version is fine for the other, and the kubelet is three minor versions older.
+    let Answer { code, out, err } = upgrade("1.34", "1.8", "text");
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        out.starts_with("Upgrade to Kubernetes 1.34 and Karpenter 1.8.0: no obstacle found in 1 object\n"),
+        "{out}"
+    );
+    assert!(out.contains("shutdownGracePeriod=2m30s is new") && !out.contains("not known"), "{out}");
+    // What is there already is no change.
+    let Answer { out, .. } = upgrade("1.32", "1.4.0", "text");
+    assert_eq!(out, "Upgrade to Kubernetes 1.32 and Karpenter 1.4.0: no obstacle found in 1 object\n");
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON")["upgrade"].clone();
+    let answer = json(&upgrade("1.35", "1.8.0", "json").out);
+    assert_eq!(answer["ready"], false);
+    assert_eq!(answer["kubernetes"], "1.35");
+    assert_eq!(answer["obstacles"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json(&upgrade("1.34", "1.8.0", "json").out)["ready"], true);
+    // Nothing found is no all-clear if the files show too little.
+    let class_alone = cluster.split("status:").next().expect("the class");
+    let answer = run(&["-f", "-", "--kubernetes", "1.35", "-o", "json"], class_alone);
+    let answer = (answer.code, json(&answer.out));
+    assert_eq!((answer.0, &answer.1["ready"]), (0, &serde_json::Value::Null), "{answer:?}");
+    assert_eq!(answer.1["unknowns"].as_array().map(Vec::len), Some(2), "Karpenter and the images");
+    assert_eq!(json(&run(&["-f", "-", "-o", "json"], &cluster).out), serde_json::Value::Null, "nobody asked");
+    assert_eq!(run(&["-f", "-", "--karpenter", "new"], &cluster).code, 2);
+}
+
+#[test]
+fn a_karpenter_does_not_serve_the_versions_before_its_own() {
+    let found = |karpenter: &str, text: &str| {
+        let Answer { out, .. } = run(&["-f", "-", "-o", "github", "--karpenter", karpenter], text);
+        out.matches("title=ApiVersionNotServed").count()
+    };
+    let beta = pool("{key: a, operator: Exists}").replace("karpenter.sh/v1", "karpenter.sh/v1beta1");
+    assert_eq!((found("1.14", &beta), found("1.0.6", &beta)), (1, 0));
+    assert_eq!(found("1.14", &pool("{key: a, operator: Exists}")), 0);
+    let alpha = "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\n";
+    assert_eq!((found("0.37.0", alpha), found("0.32.1", alpha)), (1, 0));
+    let claim = "apiVersion: karpenter.sh/v1beta1\nkind: NodeClaim\nmetadata: {name: a}\n";
+    assert_eq!(found("1.14", claim), 0, "Karpenter writes these");
+}
+
 #[test]
 fn exit_codes_and_formats() {
     let fine = class("AL2023", "#!/bin/bash\ntrue\n");
@@ -1144,6 +1213,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "aws_auth",
         "cluster_dns",
         "contradictions",
+        "former",
         "ignore",
         "kinds",
         "kubelet",

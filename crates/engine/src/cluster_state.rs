@@ -24,7 +24,7 @@ use crate::objects::{
     MachineLog, Meta, Node, NodeClaim, NodeClass, NodeOverlay, NodePool, Pod, PodDisruptionBudget, ReviewStatus,
     ServiceAccount, VolumeAttachment, Webhook, WebhookConfiguration, Written,
 };
-use crate::upstream::karpenter::Karpenter;
+use crate::upstream::karpenter::{Karpenter, Version};
 use crate::upstream::unplaced::{self, PlacementObstacle};
 use at_launch::Texts;
 use aws::Aws;
@@ -314,6 +314,14 @@ impl ClusterState {
     pub fn karpenter(&self) -> Option<&Karpenter> {
         self.asks(Input::Deployments);
         self.karpenter.values().max_by_key(|k| k.version)
+    }
+
+    /// Judges from now on as if Karpenter had this version. It changes nothing if no Deployment shows a Karpenter.
+    pub fn suppose_karpenter(&mut self, version: Version) {
+        for karpenter in self.karpenter.values_mut() {
+            karpenter.version = version;
+        }
+        self.derived = Derived::default();
     }
 
     /// Those of Karpenter's kinds.

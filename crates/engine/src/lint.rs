@@ -22,6 +22,7 @@ pub mod page;
 pub mod place;
 mod requirements;
 pub mod template;
+pub mod upgrade;
 mod version;
 mod volumes;
 
@@ -37,7 +38,9 @@ use crate::objects::odd::OddField;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{Ami, AwsObservation, NodeClass, NodePool};
 use crate::rules;
+use crate::upstream::karpenter::Version;
 use chrono::{DateTime, Utc};
+use former::Former;
 pub use live::lint_cluster;
 use place::{Piece, Place};
 use readers::source_text;
@@ -45,6 +48,7 @@ use readers::userdata::{self, Consequence, DefectKind, Family, Fate, Loss, UserD
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use upgrade::{Target, Upgrade};
 
 /// How sure it is that the mistake hurts a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -95,6 +99,8 @@ pub struct Report {
     pub templates: Vec<String>,
     /// Objects and user data that were looked at.
     pub looked_at: usize,
+    /// What else matters for an upgrade, if the user names a version.
+    pub upgrade: Option<Upgrade>,
 }
 
 impl Report {
@@ -110,11 +116,11 @@ pub struct Files {
     objects: Vec<(Object, Piece)>,
     /// The fields of the object at this place among them that do not have their type.
     odd: BTreeMap<usize, Vec<OddField>>,
-    /// Objects of versions that Karpenter no longer has, by apiVersion: their files.
-    former: BTreeMap<String, Vec<String>>,
+    /// Objects of versions that Karpenter no longer has, by apiVersion.
+    former: BTreeMap<String, Vec<Former>>,
     user_data: Vec<(String, String)>,
     templates: Vec<String>,
-    kubernetes: Option<u32>,
+    target: Target,
     /// The answers of AWS about the images that the classes select.
     aws: Vec<AwsObservation>,
 }
@@ -129,7 +135,12 @@ impl Files {
 
     /// The minor version of Kubernetes 1 that the cluster has, or will have.
     pub const fn for_kubernetes(&mut self, minor: u32) {
-        self.kubernetes = Some(minor);
+        self.target.kubernetes = Some(minor);
+    }
+
+    /// The version of Karpenter that the cluster has, or will have.
+    pub const fn for_karpenter(&mut self, version: Version) {
+        self.target.karpenter = Some(version);
     }
 
     /// Adds answers of AWS.
@@ -147,7 +158,7 @@ impl Sink for Files {
             map.metadata.namespace.get_or_insert_with(|| "kube-system".into());
         }
         if let Some(version) = former::version(&object) {
-            self.former.entry(version).or_default().push(text.file.to_owned());
+            self.former.entry(version).or_default().push(Former::new(&object, text.into()));
         }
         // Events tell of machines that were; whether others joined tells of the files. Fields of a kind
         // before Karpenter 0.32 have no places here.
@@ -236,7 +247,13 @@ const USER_DATA: &str = "UserData";
 /// Lints the files. `family` applies to files that are themselves user data.
 pub fn lint(files: Files, family: Option<Family>) -> Report {
     let mut report = Report { looked_at: files.user_data.len(), templates: files.templates, ..Report::default() };
-    report.notes.extend(files.former.iter().map(|(version, files)| former::told(version, files)));
+    report.upgrade = Upgrade::to(files.target);
+    for (version, objects) in &files.former {
+        report.notes.push(former::told(version, objects));
+        if let Some(karpenter) = files.target.karpenter {
+            report.findings.extend(former::not_served(version, objects, karpenter));
+        }
+    }
     let mut ignores = ignore::Ignores::default();
     for (file, text) in &files.user_data {
         ignores.read(file, text, 1, &Blame::object("", USER_DATA, file));
@@ -249,7 +266,7 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
         for ((kind, name), piece) in &cluster.pieces {
             ignores.read(&piece.file, piece.text(), piece.line(), &Blame::object("", kind, name));
         }
-        cluster.kubernetes = files.kubernetes;
+        cluster.target = files.target;
         cluster.lint(&mut report);
     }
     ignores.apply(&mut report.findings);
@@ -332,8 +349,8 @@ struct Cluster {
     odd: BTreeMap<Key, Vec<OddField>>,
     /// Mistakes in parts of aws-auth that the authenticator does not read.
     unread_auth: Vec<Mistake>,
-    /// The minor version that the user named, or that the API server reports.
-    kubernetes: Option<u32>,
+    /// What the user named. Of a live cluster, its own version of Kubernetes otherwise.
+    target: Target,
     /// Whether this is a real cluster with all its objects, and not what files hold.
     is_live: bool,
 }
@@ -341,6 +358,12 @@ struct Cluster {
 impl Cluster {
     fn lint(mut self, report: &mut Report) {
         report.looked_at += self.pieces.len();
+        if let Some(upgrade) = &mut report.upgrade {
+            upgrade.look_at(&self.state);
+        }
+        if let Some(version) = self.target.karpenter {
+            self.state.suppose_karpenter(version);
+        }
         let now = self.state.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
         let by_status = self.by_status(now);
         for mistake in self.mistakes(by_status, now, &mut report.notes, &|| ()) {
@@ -440,7 +463,7 @@ impl Cluster {
             if let Some(case) = Case::of(&self.state, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
                 mistakes.extend(by_rules(&case));
                 joined |= case.same_spec_sibling_joined().is_some();
-                joined_this_version |= match (self.kubernetes, case.class()) {
+                joined_this_version |= match (self.target.kubernetes, case.class()) {
                     (None, _) => true,
                     // Files may hold a Node without its version.
                     (Some(minor), Some(class)) if self.is_live => {
@@ -456,7 +479,7 @@ impl Cluster {
         }
         let Some(facts) = self.state.class("EC2NodeClass", name) else { return mistakes };
         // One that joined had the kubelet of its day, which may be older than the version that is asked about.
-        let of_version = version::mistakes(facts, self.kubernetes).into_iter();
+        let of_version = version::mistakes(facts, self.target.kubernetes).into_iter();
         mistakes.extend(of_version.filter(|own| !(joined && joined_this_version && own.grave)));
         if let (Some(data), Some(text)) = (&facts.user_data, &facts.class.spec.user_data) {
             let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");

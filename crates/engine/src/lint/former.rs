@@ -1,6 +1,54 @@
 //! Versions of Karpenter's kinds that it no longer reads.
 
-use crate::objects::input::Object;
+use super::place::Piece;
+use super::{Level, LintFinding, Mistake};
+use crate::api::Blame;
+use crate::objects::input::{Input, Object};
+use crate::upstream::karpenter::Version;
+
+/// An object of such a version.
+#[derive(Debug)]
+pub struct Former {
+    kind: String,
+    name: String,
+    /// Whether Karpenter creates it.
+    is_of_karpenter: bool,
+    piece: Piece,
+}
+
+impl Former {
+    pub fn new(object: &Object, piece: Piece) -> Self {
+        Self {
+            kind: object.former_kind().map_or_else(|| object.type_meta().kind, str::to_owned),
+            name: object.meta().name.to_string(),
+            is_of_karpenter: object.input() == Input::NodeClaims,
+            piece,
+        }
+    }
+}
+
+/// Findings about objects of this apiVersion that people write, if this Karpenter does not serve it.
+// core pkg/apis (no v1alpha5 since v0.33.0), core v1.1.0 drops v1beta1
+pub fn not_served(version: &str, objects: &[Former], karpenter: Version) -> Vec<LintFinding> {
+    let until = if version.ends_with("v1beta1") { Version(1, 1, 0) } else { Version(0, 33, 0) };
+    if karpenter < until {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for object in objects.iter().filter(|object| !object.is_of_karpenter) {
+        let Former { kind, name, piece, .. } = object;
+        let mistake = Mistake {
+            level: Level::Error,
+            cause: "ApiVersionNotServed".to_owned(),
+            message: format!("{kind} {name} has the apiVersion {version}, which Karpenter {karpenter} does not serve."),
+            fix: None,
+            blame: Blame::object(version, kind, name).field("apiVersion"),
+            grave: false,
+        };
+        findings.push(mistake.at(&piece.file, piece.place(Some("apiVersion"), None)));
+    }
+    findings
+}
 
 /// The apiVersion of an object that the current Karpenter does not read.
 pub fn version(object: &Object) -> Option<String> {
@@ -21,15 +69,16 @@ fn is_beta(version: &str) -> Option<String> {
 
 /// Says what to do about the objects of such a version in these files.
 // https://karpenter.sh/v1.0/upgrading/v1-migration/ and /v0.32/upgrading/v1beta1-migration/; core v1.1.0 drops v1beta1
-pub fn told(version: &str, files: &[String]) -> String {
+pub fn told(version: &str, objects: &[Former]) -> String {
     /// Files that are named.
     const NAMED: usize = 3;
-    let mut names: Vec<&str> = files.iter().map(|file| file.strip_prefix("./").unwrap_or(file)).collect();
+    let files = objects.iter().map(|object| object.piece.file.as_str());
+    let mut names: Vec<&str> = files.map(|file| file.strip_prefix("./").unwrap_or(file)).collect();
     names.dedup();
     let more = names.len().saturating_sub(NAMED);
     let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let more = if more > 0 { format!(" and {more} more files") } else { String::new() };
-    let objects = if files.len() == 1 { "1 object".to_owned() } else { format!("{} objects", files.len()) };
+    let objects = if objects.len() == 1 { "1 object".to_owned() } else { format!("{} objects", objects.len()) };
     if version.ends_with("v1beta1") {
         format!(
             "{objects} of {version} ({shown}{more}): judged, but Karpenter 1.1 and later does not serve them. Write them as v1: https://karpenter.sh/v1.0/upgrading/v1-migration/"

@@ -4,6 +4,7 @@
 
 use super::ignore::Ignores;
 use super::place::Place;
+use super::upgrade::{Target, Upgrade};
 use super::{Cluster, LintFinding, Mistake, Report};
 use crate::api::Blame;
 use crate::cluster_state::ClusterState;
@@ -12,15 +13,29 @@ use chrono::{DateTime, Utc};
 /// Lints the node classes, NodePools and aws-auth of a cluster. Nodes that joined count as evidence, so a mistake that
 /// they contradict is none. Calls `tells` after each node class, because many take long.
 ///
-/// A class or NodePool whose status already says that it fails is left to `diagnose`.
-pub fn lint_cluster(state: &mut ClusterState, kubernetes: Option<u32>, now: DateTime<Utc>, tells: &dyn Fn()) -> Report {
-    let mut report = Report::default();
+/// A class or NodePool whose status already says that it fails is left to `diagnose`. `named` has the versions of an
+/// upgrade. `serves` is the minor version of Kubernetes 1 that the cluster has now.
+pub fn lint_cluster(
+    state: &mut ClusterState,
+    named: Target,
+    serves: Option<u32>,
+    now: DateTime<Utc>,
+    tells: &dyn Fn(),
+) -> Report {
+    let mut report = Report { upgrade: Upgrade::to(named), ..Report::default() };
     if state.is_before_machines() {
         report.notes.push("Karpenter before 0.32 is not checked".to_owned());
         return report;
     }
     let availability = state.availability();
-    let mut cluster = Cluster { state: std::mem::take(state), kubernetes, is_live: true, ..Cluster::default() };
+    if let Some(upgrade) = &mut report.upgrade {
+        upgrade.look_at(state);
+    }
+    if let Some(version) = named.karpenter {
+        state.suppose_karpenter(version);
+    }
+    let target = Target { kubernetes: named.kubernetes.or(serves), ..named };
+    let mut cluster = Cluster { state: std::mem::take(state), target, is_live: true, ..Cluster::default() };
     let mistakes = cluster.mistakes(Vec::new(), now, &mut report.notes, tells);
     *state = cluster.state;
     // The machines that do not exist were no answer of the API server.
@@ -73,6 +88,7 @@ mod tests {
     use super::lint_cluster;
     use crate::cluster_state::{Availability, ClusterState};
     use crate::lint::LintFinding;
+    use crate::lint::upgrade::Target;
     use crate::objects::input::{Input, Object};
     use chrono::{DateTime, Utc};
     use serde_json::{Value, json};
@@ -132,7 +148,7 @@ mod tests {
     }
 
     fn found(objects: &[(Input, Value)]) -> Vec<LintFinding> {
-        lint_cluster(&mut cluster(objects), None, now(), &|| ()).findings
+        lint_cluster(&mut cluster(objects), Target::default(), None, now(), &|| ()).findings
     }
 
     fn causes(findings: &[LintFinding]) -> Vec<&str> {
@@ -155,12 +171,16 @@ mod tests {
         let text = format!("{CONFIG}{LABEL}\n");
         let mut state = cluster(&[(Input::NodeClasses, class(&text)), (Input::NodePools, pool("batch"))]);
         state.mark(Input::NodeClaims, Availability::Missing("not permitted".to_owned()));
-        let first = lint_cluster(&mut state, None, now(), &|| ());
+        let first = lint_cluster(&mut state, Target::default(), None, now(), &|| ());
         assert_eq!(first.looked_at, 2);
         assert_eq!((state.claims().count(), state.nodes().count()), (0, 0));
         assert_eq!(state.missing(Input::NodeClaims), Some("not permitted"));
         assert!(state.class("EC2NodeClass", "batch").is_some() && state.pool("batch").is_some());
-        assert_eq!(lint_cluster(&mut state, None, now(), &|| ()), first, "a second check finds the same");
+        assert_eq!(
+            lint_cluster(&mut state, Target::default(), None, now(), &|| ()),
+            first,
+            "a second check finds the same"
+        );
     }
 
     #[test]

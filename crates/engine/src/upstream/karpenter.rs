@@ -85,6 +85,25 @@ impl fmt::Display for Version {
     }
 }
 
+/// The first version of the AWS provider that supports a minor version of Kubernetes 1.
+/// karpenter-provider-aws hack/docs/compatibilitymatrix_gen/compatibility.yaml (1d92708),
+/// pkg/providers/version/version.go `MaxK8sVersion` (v1.15.0).
+const SUPPORTS: [(u32, Version); 8] = [
+    (30, Version(0, 37, 0)),
+    (31, Version(1, 0, 5)),
+    (32, Version(1, 2, 0)),
+    (33, Version(1, 5, 0)),
+    (34, Version(1, 6, 0)),
+    (35, Version(1, 9, 0)),
+    (36, Version(1, 13, 0)),
+    (37, Version(1, 15, 0)),
+];
+
+/// The first version of the AWS provider that supports Kubernetes 1.`minor`; `None` if nodewhy does not know.
+pub fn first_for(minor: u32) -> Option<Version> {
+    SUPPORTS.iter().find(|(supported, _)| *supported == minor).map(|(_, first)| *first)
+}
+
 /// The Karpenter that runs here, as its Deployment says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Karpenter {
