@@ -58,7 +58,7 @@ fn a_program_that_is_too_large_is_refused() {
 #[test]
 fn the_workflows_are_free_of_known_faults() {
     Command::new(linters::actionlint()).current_dir(testkit::project()).assert().success();
-    let audit = ["--offline", "--no-progress", "--persona=pedantic", ".github/workflows"];
+    let audit = ["--offline", "--no-progress", "--persona=pedantic", ".github/workflows", "action.yml"];
     Command::new(linters::zizmor()).current_dir(testkit::project()).args(audit).assert().success();
 }
 

@@ -12,6 +12,7 @@ mod fleets;
 mod foreign;
 mod former;
 mod history;
+mod in_review;
 mod lint;
 mod log_sources;
 mod logs;
