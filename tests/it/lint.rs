@@ -921,6 +921,26 @@ fn what_a_version_of_kubernetes_takes_away() {
     assert_eq!(run(&["-f", "-", "--kubernetes", "2.1"], &al2).code, 2);
 }
 
+#[test]
+fn a_file_of_user_data_is_held_against_the_version_too() {
+    let found = |flag: &str, minor: Option<u32>| {
+        let text =
+            format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [{flag}]\n");
+        let (mut files, mut summary) = (Files::default(), Summary::default());
+        load_from("node.yaml", text.as_bytes(), &mut files, &mut summary);
+        if let Some(minor) = minor {
+            files.for_kubernetes(minor);
+        }
+        lint(files, None).findings.into_iter().map(|finding| (finding.cause, finding.line)).collect::<Vec<_>>()
+    };
+    let flag = "--pod-infra-container-image=x";
+    assert_eq!(found(flag, Some(35)), [("KubeletFlagRemoved".to_owned(), 5)]);
+    assert!(found(flag, Some(34)).is_empty() && found(flag, None).is_empty());
+    let gate = "--feature-gates=KubeletPSI=true";
+    assert_eq!(found(gate, Some(32)), [("FeatureGateRefused".to_owned(), 5)]);
+    assert!(found(gate, Some(33)).is_empty());
+}
+
 /// A class with images of this version, a Node with this kubelet, and Karpenter.
 fn cluster_of(image: &str, kubelet: &str, karpenter: &str) -> String {
     let class = class("AL2023", "#!/bin/bash\ntrue\n").replacen(

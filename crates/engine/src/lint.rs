@@ -257,7 +257,7 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     let mut ignores = ignore::Ignores::default();
     for (file, text) in &files.user_data {
         ignores.read(file, text, 1, &Blame::object("", USER_DATA, file));
-        user_data_file(file, text, family, &mut report);
+        user_data_file(file, text, family, files.target.kubernetes, &mut report);
     }
     for mut cluster in clusters(files.objects, files.odd, &mut report.notes) {
         for answer in &files.aws {
@@ -277,7 +277,7 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     report
 }
 
-fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut Report) {
+fn user_data_file(file: &str, text: &str, family: Option<Family>, kubernetes: Option<u32>, report: &mut Report) {
     let family = family.unwrap_or_else(|| {
         let by_name = || {
             let extensions = [("toml", Family::Bottlerocket), ("ps1", Family::Windows)];
@@ -296,8 +296,12 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
         report.templates.push(template::told(file, text));
         return;
     }
-    data.defects.extend(data.contradictions(None, &BTreeMap::new()));
-    for mistake in of_user_data(&data, text, &blame, &mut report.notes) {
+    data.defects.extend(data.contradictions(kubernetes, &BTreeMap::new()));
+    let mut mistakes = of_user_data(&data, text, &blame, &mut report.notes);
+    if let Some(minor) = kubernetes {
+        mistakes.extend(version::refused(&data, text, minor, &format!("User data {file}"), &blame));
+    }
+    for mistake in mistakes {
         let (line, column) = mistake.within().unwrap_or((1, 1));
         let place = Place { line: line as usize, column: column as usize, exact: true };
         report.findings.push(mistake.at(file, place));

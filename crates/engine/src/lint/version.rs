@@ -7,7 +7,7 @@ use crate::facts::cgroup_v1;
 use crate::objects::NodeClass;
 use crate::upstream::image_releases;
 use readers::source_text;
-use readers::userdata::{Family, image_name};
+use readers::userdata::{Family, UserData, image_name};
 
 /// How many minor versions a kubelet may be older than its API server.
 /// Source: <https://kubernetes.io/releases/version-skew-policy/>, since 1.28.
@@ -66,25 +66,8 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         mistakes.push(mistake("UserDataStopsKubelet", message, "Correct the field.", blame, true));
     }
     let Some(minor) = minor else { return mistakes };
-    for (argument, since) in data.removed_flags(minor).filter(|(argument, _)| argument.is_certain_of(argument.name())) {
-        let message = format!(
-            "userData of EC2NodeClass {} passes --{}, which Kubernetes 1.{since} removed: the kubelet of 1.{minor} exits over the unknown flag and no Node appears.",
-            class.name(),
-            argument.name()
-        );
-        let blame = blame("spec.userData").at(text, argument.span);
-        mistakes.push(mistake("KubeletFlagRemoved", message, "Remove the flag.", blame, true));
-    }
-    for gate in data.refused_gates(minor).filter(|gate| gate.argument.is_certain_of(gate.name)) {
-        let message = format!(
-            "userData of EC2NodeClass {} sets the feature gate {}, {}: the kubelet of 1.{minor} exits over it and no Node appears.",
-            class.name(),
-            gate.name,
-            gate.refusal
-        );
-        let blame = blame("spec.userData").at(text, gate.span);
-        mistakes.push(mistake("FeatureGateRefused", message, "Remove the gate.", blame, true));
-    }
+    let named = format!("userData of EC2NodeClass {}", class.name());
+    mistakes.extend(refused(data, text, minor, &named, &blame("spec.userData")));
     // The rule of this cause looks at the images that the class has now.
     let may_run = matches!(data.family, Family::Al2 | Family::Al2023 | Family::Custom) && !cgroup_v1::is_allowed(data);
     if cluster.is_some()
@@ -101,6 +84,34 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         let blame = blame("spec.userData").at(text, span);
         let own = mistake("KubeletRefusesCgroupV1", message, fix, blame, true);
         mistakes.push(Mistake { level: Level::Warning, ..own });
+    }
+    mistakes
+}
+
+/// Flags and feature gates of a text over which a kubelet of Kubernetes 1.`minor` exits. `named` is the text in sentences.
+pub fn refused(data: &UserData, text: &str, minor: u32, named: &str, blame: &Blame) -> Vec<Mistake> {
+    let mistake = |cause: &str, message, fix: &str, span| Mistake {
+        level: Level::Error,
+        cause: cause.to_owned(),
+        message,
+        fix: Some(fix.to_owned()),
+        blame: blame.clone().at(text, span),
+        grave: true,
+    };
+    let mut mistakes = Vec::new();
+    for (argument, since) in data.removed_flags(minor).filter(|(argument, _)| argument.is_certain_of(argument.name())) {
+        let message = format!(
+            "{named} passes --{}, which Kubernetes 1.{since} removed: the kubelet of 1.{minor} exits over the unknown flag and no Node appears.",
+            argument.name()
+        );
+        mistakes.push(mistake("KubeletFlagRemoved", message, "Remove the flag.", argument.span));
+    }
+    for gate in data.refused_gates(minor).filter(|gate| gate.argument.is_certain_of(gate.name)) {
+        let message = format!(
+            "{named} sets the feature gate {}, {}: the kubelet of 1.{minor} exits over it and no Node appears.",
+            gate.name, gate.refusal
+        );
+        mistakes.push(mistake("FeatureGateRefused", message, "Remove the gate.", gate.span));
     }
     mistakes
 }
