@@ -52,7 +52,8 @@ enum Command {
     Diagnose(diagnose_args::Diagnose),
     /// Show what the operator wrote about nodes that were stuck, including nodes that are gone
     History(history::HistoryArgs),
-    /// Check EC2NodeClasses, NodePools, user data and aws-auth for mistakes that would keep new nodes from joining
+    /// Check EC2NodeClasses, NodePools, user data and aws-auth for mistakes that would keep new nodes from joining, now or
+    /// after an upgrade
     #[command(after_help = lint::EXIT_CODES)]
     Lint(lint::Lint),
     /// Show the final user data of a node class: your part, merged with what Karpenter and the AMI add
