@@ -61,8 +61,10 @@ struct Lint {
     files: Vec<String>,
     /// The text of a manifest, instead of files.
     manifest: Option<String>,
-    /// The minor version of Kubernetes that the cluster has, as 1.33.
+    /// The minor version of Kubernetes that the cluster has, or will have after an upgrade, as 1.33.
     kubernetes: Option<String>,
+    /// The version of Karpenter that the cluster has, or will have after an upgrade, as 1.14.
+    karpenter: Option<String>,
     /// The context of the kubeconfig, for a live cluster; the current one unless given.
     context: Option<String>,
 }
@@ -118,8 +120,9 @@ impl Tools {
         annotations(title = "Check manifests before they are applied", read_only_hint = true)
     )]
     async fn lint(&self, Parameters(args): Parameters<Lint>) -> CallToolResult {
-        let command = self.command("lint").with("output", Some("json".to_owned())).with("kubernetes", args.kubernetes);
-        let command = command.with("context", args.context);
+        let mut command = self.command("lint").with("output", Some("json".to_owned()));
+        command = command.with("kubernetes", args.kubernetes).with("karpenter", args.karpenter);
+        command = command.with("context", args.context);
         answer::json(command.files(args.files, args.manifest.is_some()).run(args.manifest).await)
     }
 
