@@ -294,7 +294,9 @@ impl Side {
             let mut manifests = Manifests { state: &mut side.state, templates: Vec::new() };
             let summary = dump::load(files, &mut manifests);
             let templates = manifests.templates;
-            templates.iter().for_each(|template| complain(template));
+            for template in &templates {
+                complain(template);
+            }
             side.has_templates = !templates.is_empty();
             summary.complaints.iter().chain(&summary.suspicions).for_each(|complaint| complain(&complaint.to_string()));
             side.is_clean = summary.complaints.is_empty();

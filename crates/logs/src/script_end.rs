@@ -59,7 +59,7 @@ fn printed<'r>(lines: impl Iterator<Item = (u64, &'r [u8])>, year: Option<i32>, 
             continue;
         }
         let is_its = match line.program.as_deref() {
-            Some(program) => TABLE.program(program) == Some(CLOUD_INIT),
+            Some(program) => TABLE.is_called(program, CLOUD_INIT),
             None => !text.starts_with(['[', '{']),
         };
         if !is_its || message.trim().is_empty() {

@@ -278,6 +278,11 @@ impl Table {
         self.programs.get(name)?.first().copied()
     }
 
+    /// Whether the journal calls this program so.
+    pub(crate) fn is_called(&self, name: &str, program: &str) -> bool {
+        self.programs.get(name).is_some_and(|programs| programs.contains(&program))
+    }
+
     pub(crate) fn reason(&self, line: &str) -> Option<Reason> {
         self.reasons.iter().find(|(pattern, _)| pattern.read(line).is_some()).map(|(_, reason)| *reason)
     }

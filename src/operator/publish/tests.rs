@@ -168,7 +168,7 @@ fn notice(kind: &str, namespace: Option<&str>, is_found: bool) -> FindingNotice 
             api_version: "v1".to_owned(),
             kind: kind.to_owned(),
             name: "batch".to_owned(),
-            uid: "1".to_owned(),
+            uid: format!("uid of the {kind}"),
         },
         namespace: namespace.map(str::to_owned),
         cause: "KubeletRefusesLabels".to_owned(),
@@ -178,8 +178,11 @@ fn notice(kind: &str, namespace: Option<&str>, is_found: bool) -> FindingNotice 
     }
 }
 
+/// The Events that an API server was sent, each with its path.
+type Sent = Arc<Mutex<Vec<(String, serde_json::Value)>>>;
+
 /// An API server that takes every Event, and the Events that it was sent, each with its path.
-fn events_api() -> (Client, Arc<Mutex<Vec<(String, serde_json::Value)>>>) {
+fn events_api() -> (Client, Sent) {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let taken = Arc::clone(&sent);
     let service = tower::service_fn(move |request: http::Request<Body>| {

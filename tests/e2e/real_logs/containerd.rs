@@ -80,18 +80,15 @@ const CASES: &[(&str, &str, &str, &str)] = &[
 /// What it says last when it goes on, alarming lines before it included.
 const HEALTHY: &str = "containerd successfully booted";
 
-const NOT_HERE: &[(&str, &str)] = &[
-    (
-        "RunPodSandbox for {}failed, error{}failed to get sandbox image \"{image}\"{error}
+const NOT_HERE: &[(&str, &str)] = &[(
+    "RunPodSandbox for {}failed, error{}failed to get sandbox image \"{image}\"{error}
         RunPodSandbox for {}unable to start container process: {init}
         failed to setup network for sandbox{error}
         PullImage \"{image}\" failed{}failed to extract layer {layer}: operation not permitted
         PullImage \"{image}\" failed{}failed to extract layer {layer}: permission denied
         PullImage \"{image}\" failed{error}",
-        "it needs pods, and cgroups to run them in",
-    ),
-    ("avc:  denied {}comm=\"runc{}permissive=0", "the kernel says it, if SELinux is on"),
-];
+    "it needs pods, and cgroups to run them in",
+)];
 
 /// What it says until it goes on, or ends.
 fn run(program: &Path, folder: &Path, config: &str) -> String {

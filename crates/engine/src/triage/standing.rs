@@ -7,7 +7,7 @@
 use crate::api::ObjectRef;
 use crate::cluster_state::ClusterState;
 use crate::lint::introduced::{self, Key};
-use crate::lint::upgrade::Target;
+use crate::lint::upgrade;
 use crate::lint::{self, Level, LintFinding};
 use crate::objects::input::{Input, Object};
 use crate::objects::{Meta, Written};
@@ -120,7 +120,7 @@ impl Standing {
     ) -> Vec<FindingNotice> {
         self.changed = None;
         let mut found = BTreeMap::new();
-        for finding in lint::lint_cluster(cluster, Target::default(), None, now, tells).findings {
+        for finding in lint::lint_cluster(cluster, upgrade::Target::default(), None, now, tells).findings {
             let Some(target) = target(&finding, cluster) else { continue };
             found.insert(introduced::key(&finding), Found { finding, target });
         }

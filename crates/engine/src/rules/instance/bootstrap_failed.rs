@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     let fix = if lacks_token {
         "Use an image with Ignition 2.10.0 or later, which fetches user data with a token. Or set metadataOptions.httpTokens to optional, which also lets pods on the node call the metadata service without a token."
     } else if calls_in_vain {
-        "Let the script request a token first (PUT http://169.254.169.254/latest/api/token) and send it in the header X-aws-ec2-metadata-token. New nodes get the change. Or set metadataOptions.httpTokens to optional, which also lets pods on the node call the metadata service without a token."
+        "Request a token first (PUT http://169.254.169.254/latest/api/token) and send it as X-aws-ec2-metadata-token. New nodes get the change."
     } else if knows_no_type {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
     } else if root.is_of_cycle() {
@@ -46,7 +46,9 @@ fn check(case: &Case) -> Opinion {
     let finding = if lacks_token {
         finding.adding("The node class requires a token of the metadata service (httpTokens: required), and Ignition before 2.10.0 fetches user data without one.")
     } else if calls_in_vain {
-        finding.adding("The script calls the metadata service without a token, and the node class requires one (httpTokens: required), so the call returns nothing.")
+        finding.adding(
+            "Its call to the metadata service has no token, which the node class requires (httpTokens: required).",
+        )
     } else {
         finding
     };
