@@ -196,7 +196,6 @@ fn every_real_case_comes_out_right() {
 
 /// What nodewhy does not find, though it can be seen, and why not. It does no harm: nothing else is blamed for it.
 const STILL_WRONG: &[(&str, &str)] = &[
-    ("1615-network-joined-to-the-company", "the first lines of its journal hide the error, and why is not known yet"),
     ("693-user-data-waits-for-a-private-name", "a machine without a log is not judged by one that says little"),
     ("694-policy-agent-drops-the-traffic-of-pods", "nothing leads from the driver to the agent that drops its packets"),
     ("722-documented-role-name-in-aws-auth", "its third machine is a minute old, as healthy ones are"),

@@ -111,13 +111,22 @@ impl LogReader {
     fn text(&mut self, name: &str, mut from: impl Read, written: Option<DateTime<Utc>>) -> io::Result<FileKind> {
         /// Enough to tell what a file is, in bytes.
         const HEAD: u64 = 8 << 10;
+        /// Enough to tell the year of a journal that begins with the kernel's lines, in bytes: syslog writes no year.
+        const DATED: u64 = 256 << 10;
         let mut head = Vec::new();
         from.by_ref().take(HEAD).read_to_end(&mut head)?;
         if head.contains(&0) {
             return Ok(FileKind::Binary);
         }
-        let year = year_in(&head).or(written.map(|written| written.year()));
-        let rest = (HEAD == head.len() as u64).then_some(from);
+        let mut year = year_in(&head);
+        let mut is_whole = head.len() as u64 != HEAD;
+        // A copy of a file is younger than what it tells, so the file's own time is the last resort.
+        if year.is_none() && !is_whole {
+            is_whole = from.by_ref().take(DATED).read_to_end(&mut head)? as u64 != DATED;
+            year = year_in(&head);
+        }
+        let year = year.or(written.map(|written| written.year()));
+        let rest = (!is_whole).then_some(from);
         let mut whole = Cursor::new(head);
         if !is_one_value(whole.get_ref()) {
             return match rest {
