@@ -45,52 +45,60 @@ const KINDS: &[(&str, Change)] = &[
     ("ServiceControlPolicy", Change::RestartsNothing),
 ];
 
+/// What a change does to running pods.
+#[derive(Debug, PartialEq, Eq)]
+enum Effect<'f> {
+    /// Karpenter may replace the nodes of this object.
+    Drift { kind: &'f str, name: &'f str },
+    /// Anything else, as a sentence.
+    Said(String),
+}
+
 /// One sentence for each object that the steps change. If they only read, one about a change of the blamed object.
 pub fn of(steps: &[FixStep], blame: Option<&Blame>) -> Option<Text> {
-    let mut sentences: Vec<String> = Vec::new();
+    let mut effects: Vec<Effect<'_>> = Vec::new();
     for step in steps.iter().filter(|step| step.risk != Risk::Inspect) {
-        let sentence = of_step(step, blame);
-        if !sentences.contains(&sentence) {
-            sentences.push(sentence);
+        let effect = of_step(step, blame);
+        if !effects.contains(&effect) {
+            effects.push(effect);
         }
     }
-    if sentences.is_empty() {
-        sentences.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref())));
+    if effects.is_empty() {
+        effects.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref())));
     }
-    let sentences = join_drift(sentences);
-    (!sentences.is_empty()).then(|| sentences.join(" ").into())
+    (!effects.is_empty()).then(|| in_words(&effects).into())
 }
 
-const DRIFT: (&str, &str) = ("Karpenter may replace running nodes of ", " (drift), so their pods move.");
-
-/// One sentence about all objects that Karpenter compares its nodes with.
-fn join_drift(sentences: Vec<String>) -> Vec<String> {
-    // Most fixes change one object: their verdicts come in thousands, and pay for no other list.
-    if sentences.iter().filter(|sentence| sentence.starts_with(DRIFT.0)).count() < 2 {
-        return sentences;
-    }
-    let mut objects: Vec<String> = Vec::new();
-    let mut others = Vec::new();
-    for sentence in sentences {
-        match sentence.strip_prefix(DRIFT.0).and_then(|rest| rest.strip_suffix(DRIFT.1)) {
-            Some(object) => objects.push(object.to_owned()),
-            None => others.push(sentence),
+/// One sentence about all objects that Karpenter compares its nodes with, then the others.
+fn in_words(effects: &[Effect<'_>]) -> String {
+    let mut words = String::new();
+    for effect in effects {
+        if let Effect::Drift { kind, name } = effect {
+            words.push_str(if words.is_empty() { "A change of " } else { " and " });
+            words.extend([*kind, " ", *name]);
         }
     }
-    others.insert(0, [DRIFT.0, &objects.join(" and "), DRIFT.1].concat());
-    others
+    if !words.is_empty() {
+        words.push_str(" lets Karpenter replace running nodes (drift), so their pods move.");
+    }
+    for effect in effects {
+        if let Effect::Said(sentence) = effect {
+            words.extend([if words.is_empty() { "" } else { " " }, sentence.as_str()]);
+        }
+    }
+    words
 }
 
-fn of_step(step: &FixStep, blame: Option<&Blame>) -> String {
-    let said = step.command.as_deref().and_then(|command| of_command(command, blame));
-    said.unwrap_or_else(|| {
+fn of_step<'f>(step: &'f FixStep, blame: Option<&'f Blame>) -> Effect<'f> {
+    let known = step.command.as_deref().and_then(|command| of_command(command, blame));
+    known.unwrap_or_else(|| {
         let what = match step.risk {
             Risk::Inspect => "only reads",
             Risk::LowRisk => "touches no running pods",
             Risk::Mutating => "changes something that running pods may depend on",
             Risk::Destructive => "deletes something for good",
         };
-        format!("The step \"{}\" {what}.", step.text.trim_end_matches('.'))
+        Effect::Said(format!("The step \"{}\" {what}.", step.text.trim_end_matches('.')))
     })
 }
 
@@ -109,37 +117,38 @@ fn words(command: &str) -> Vec<&str> {
     words
 }
 
-fn of_command(command: &str, blame: Option<&Blame>) -> Option<String> {
+fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>) -> Option<Effect<'f>> {
     let words = words(command);
     let (&program, &verb) = (words.first()?, words.get(1)?);
     if program == "aws" && matches!(verb, "iam" | "eks") {
-        return Some("The calls to AWS restart no pods.".to_owned());
+        return Some(Effect::Said("The calls to AWS restart no pods.".to_owned()));
     }
     if program != "kubectl" {
         return None;
     }
     let objects = words.get(2..)?;
-    match verb {
-        "uncordon" => Some(format!("Running pods on Node {} stay, and new pods can start there.", objects.first()?)),
-        "cordon" => Some(format!("Running pods on Node {} stay, and no new pods start there.", objects.first()?)),
-        "drain" => Some(format!("Evicts the pods of Node {}.", objects.first()?)),
-        "taint" => of_taint(objects.get(1)?, objects.get(2)?),
+    let sentence = match verb {
+        "uncordon" => format!("Running pods on Node {} stay, and new pods can start there.", objects.first()?),
+        "cordon" => format!("Running pods on Node {} stay, and no new pods start there.", objects.first()?),
+        "drain" => format!("Evicts the pods of Node {}.", objects.first()?),
+        "taint" => of_taint(objects.get(1)?, objects.get(2)?)?,
         "rollout" | "set" => {
             let (kind, name) = object(objects.get(1..)?)?;
-            Some(format!("Restarts the pods of {} {name}.", known(kind)?.0))
+            format!("Restarts the pods of {} {name}.", known(kind)?.0)
         }
         "edit" | "patch" | "scale" if command.contains("finalizers") => {
-            Some("Without the finalizer, the cleanup that it guards is skipped.".to_owned())
+            "Without the finalizer, the cleanup that it guards is skipped.".to_owned()
         }
         "edit" | "patch" | "scale" => {
             let (kind, name) = object(objects)?;
             let &(kind, _) = known(kind)?;
             let is_blamed = |blame: &&Blame| blame.kind == kind && blame.name == name;
-            of_change(kind, name, blame.filter(is_blamed).and_then(|blame| blame.field.as_deref()))
+            return of_change(kind, name, blame.filter(is_blamed).and_then(|blame| blame.field.as_deref()));
         }
-        "delete" => of_deletion(objects),
-        _ => None,
-    }
+        "delete" => of_deletion(objects)?,
+        _ => return None,
+    };
+    Some(Effect::Said(sentence))
 }
 
 fn of_taint(node: &str, taint: &str) -> Option<String> {
@@ -180,22 +189,21 @@ fn known(word: &str) -> Option<&'static (&'static str, Change)> {
     KINDS.iter().find(|(kind, _)| singular(kind) == singular(word))
 }
 
-fn of_change(kind: &str, name: &str, field: Option<&str>) -> Option<String> {
+fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>) -> Option<Effect<'f>> {
     let (_, change) = KINDS.iter().find(|(known, _)| *known == kind)?;
-    Some(match change {
-        Change::RestartsItsPods => format!("A change of {kind} {name} restarts its pods."),
-        // Karpenter hashes the template only, and compares requirements that are below it too.
-        // Source: core pkg/apis/v1/nodepool.go `Hash` (v1.14.1).
-        Change::MayReplaceNodes
-            if field.is_some_and(|field| field.starts_with("spec.limits") || field == "spec.weight") =>
-        {
-            format!("A change of {} of {kind} {name} restarts no pods.", field.unwrap_or_default())
+    // Karpenter hashes the template only, and compares requirements that are below it too.
+    // Source: core pkg/apis/v1/nodepool.go `Hash` (v1.14.1).
+    let of_limits = field.filter(|field| field.starts_with("spec.limits") || *field == "spec.weight");
+    Some(match (change, of_limits) {
+        (Change::MayReplaceNodes, Some(field)) => {
+            Effect::Said(format!("A change of {field} of {kind} {name} restarts no pods."))
         }
-        Change::MayReplaceNodes => [DRIFT.0, kind, " ", name, DRIFT.1].concat(),
-        Change::LetsEvictionsPass => {
-            format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
+        (Change::MayReplaceNodes, None) => Effect::Drift { kind, name },
+        (Change::RestartsItsPods, _) => Effect::Said(format!("A change of {kind} {name} restarts its pods.")),
+        (Change::LetsEvictionsPass, _) => {
+            Effect::Said(format!("After a change of {kind} {name}, evictions that it blocks now can proceed."))
         }
-        Change::RestartsNothing => format!("A change of {kind} {name} restarts no pods."),
+        (Change::RestartsNothing, _) => Effect::Said(format!("A change of {kind} {name} restarts no pods.")),
     })
 }
 
@@ -235,7 +243,7 @@ mod tests {
             assert_eq!(told(command), says);
         }
         let class = told("kubectl edit ec2nodeclass default");
-        let drift = "Karpenter may replace running nodes of EC2NodeClass default (drift), so their pods move.";
+        let drift = "A change of EC2NodeClass default lets Karpenter replace running nodes (drift), so their pods move.";
         assert_eq!(class, drift);
     }
 
@@ -260,7 +268,7 @@ mod tests {
             [edit("kubectl edit ec2nodeclass a"), edit("kubectl delete nodeclaim c"), edit("kubectl edit nodepool b")];
         assert_eq!(
             said(&steps, None),
-            "Karpenter may replace running nodes of EC2NodeClass a and NodePool b (drift), so their pods move. \
+            "A change of EC2NodeClass a and NodePool b lets Karpenter replace running nodes (drift), so their pods move. \
              Replaces the node of NodeClaim c, so its pods move."
         );
     }
