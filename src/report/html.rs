@@ -154,7 +154,7 @@ fn waiting(part: &Section) -> Markup {
     html! {
         @if !waiting.is_empty() {
             section.card {
-                h2 { "Waiting, as machines do" }
+                h2 { "Waiting, not stuck" }
                 details {
                     summary { (judged::counted_as(waiting.len(), "machine")) (part.whose()) " not stuck yet" }
                     div.wide tabindex="0" role="group" aria-label="Machines that wait" {

@@ -47,7 +47,7 @@ fn answer(judged: &Judged) -> String {
     let waiting = match judged.waiting.as_slice() {
         [] => String::new(),
         [one] => format!(
-            "; {} waits at {:?} for {}, as machines do, and counts as stuck from {}",
+            "; {} waits at {:?} for {}, which is normal until {}",
             one.name,
             one.stage,
             duration(judged.at - one.since),
@@ -96,7 +96,7 @@ fn unplaced(waiting: &UnplacedPods, judged: &Judged) -> String {
     let UnplacedPods { pods, namespace, name, since, message } = waiting;
     let (pods, waits) = (counted_as(*pods, "pod"), duration(judged.at - *since));
     format!(
-        "No verdict explains {pods} that Karpenter makes no machine for; Pod {namespace}/{name} waits longest, for {waits}: {message}. What it asks for may not be had: kubectl describe pod -n {namespace} {name}"
+        "No verdict explains {pods} that Karpenter makes no machine for; Pod {namespace}/{name} waits longest, for {waits}: {message}. Perhaps nothing offers what it asks for: kubectl describe pod -n {namespace} {name}"
     )
 }
 

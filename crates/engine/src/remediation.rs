@@ -358,7 +358,7 @@ impl Remediation {
                 RemovalOutcome::Rejected,
                 "NotPermitted",
                 format!(
-                    "Would remove {change}. nodewhy may not change Nodes: {why}. manifests/components/remediation permits it."
+                    "Would remove {change}. nodewhy is not allowed to change Nodes: {why}. manifests/components/remediation permits it."
                 ),
             ),
             PatchAnswer::Rejected(why) => (

@@ -104,7 +104,7 @@ pub const PAGES: &[SuspectPage] = &[
         &[Stage::Join],
         "EC2 had no private DNS name for the instance when the kubelet started"
     ),
-    page!("LaunchRightsMissing", &[Stage::Launch], "Karpenter's role may not create what a launch needs"),
+    page!("LaunchRightsMissing", &[Stage::Launch], "Karpenter's role is not allowed to create what a launch needs"),
     page!("Ec2CallsThrottled", &[Stage::Join], "EC2 refuses the instance's calls, because the account makes too many"),
     page!(
         "MetadataHopLimit",

@@ -25,7 +25,7 @@ fn a_page_tells_what_the_text_tells() {
             "<strong>2 stuck</strong>",
             "<code>EC2NodeClass/batch-spot spec.userData:3:39</code>",
             "<mark>kubernetes.io/lifecycle=spot</mark>",
-            "it may not set on itself",
+            "it is not allowed to set on itself",
             "<code>kubectl edit ec2nodeclass batch-spot</code>",
             "<h3>Ruled out</h3>",
             // The time lines: one a machine, and in words.

@@ -243,7 +243,8 @@ mod tests {
             assert_eq!(told(command), says);
         }
         let class = told("kubectl edit ec2nodeclass default");
-        let drift = "A change of EC2NodeClass default lets Karpenter replace running nodes (drift), so their pods move.";
+        let drift =
+            "A change of EC2NodeClass default lets Karpenter replace running nodes (drift), so their pods move.";
         assert_eq!(class, drift);
     }
 

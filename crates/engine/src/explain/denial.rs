@@ -18,10 +18,10 @@ pub(crate) fn of(fact: &Fact) -> Option<Denial<'_>> {
 }
 
 impl Denial<'_> {
-    /// A clause: "role karpenter may not call ec2:CreateFleet".
+    /// A clause: "role karpenter is not allowed to call ec2:CreateFleet".
     pub(crate) fn in_words(&self) -> String {
         match self.role {
-            Some(role) => format!("role {role} may not call {}", self.call),
+            Some(role) => format!("role {role} is not allowed to call {}", self.call),
             None => format!("the call is {}", self.call),
         }
     }

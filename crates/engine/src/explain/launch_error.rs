@@ -74,7 +74,7 @@ const ERRORS: &[LaunchError] = &[
     LaunchError::new(
         &["SpotSLRCreationFailed", "ServiceLinkedRoleCreationNotPermitted", "spot-service-linked-role", "service-linked role for EC2 Spot"],
         FaultIn::Aws("IAMRole", "AWSServiceRoleForEC2Spot"),
-        "the spot service-linked role does not exist and may not be created",
+        "the spot service-linked role does not exist and Karpenter is not allowed to create it",
         "Create the service-linked role AWSServiceRoleForEC2Spot once per account: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com.",
     )
     .see("aws iam get-role --role-name AWSServiceRoleForEC2Spot"),
@@ -104,7 +104,7 @@ const ERRORS: &[LaunchError] = &[
     LaunchError::new(
         &["iam:PassRole"],
         FaultIn::Account,
-        "Karpenter's role may not pass the node role to EC2 (iam:PassRole)",
+        "Karpenter's role is not allowed to pass the node role to EC2 (iam:PassRole)",
         "Allow iam:PassRole on the node role (spec.role of the node class) in the policy of Karpenter's role.",
     ),
     // Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/resolver.go `Resolve`.
@@ -164,7 +164,7 @@ const ERRORS: &[LaunchError] = &[
     LaunchError::new(
         &["AMIAuthorizationFailure", "Not authorized for images"],
         AMIS,
-        "this account may not use the image",
+        "this account is not allowed to use the image",
         "Share the image (and the key of its snapshot) with this account, or select a shared one. EKS makes old Windows images private.",
     ),
     LaunchError::new(

@@ -146,7 +146,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         let named = key.unwrap_or("the account's default key");
         Some(
             Suspicion::new(
-                format!("EC2 ends the instance at once: it may not use {named} to decrypt its volume (KMS)."),
+                format!("EC2 ends the instance at once: it is not allowed to use {named} to decrypt its volume (KMS)."),
                 STATE,
                 "terminated, Client.InternalError or Client.InvalidKMSKey.InvalidState",
             )

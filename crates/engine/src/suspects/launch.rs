@@ -48,7 +48,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "EC2 may not use {key}, with which {} {} encrypts its volumes (KMS).",
+                    "EC2 is not allowed to use {key}, with which {} {} encrypts its volumes (KMS).",
                     class.kind,
                     class.name()
                 ),
@@ -72,7 +72,7 @@ pub const RIGHTS: CauseCandidate = CauseCandidate {
         let role = account.and_then(|account| account.role_arn()).unwrap_or("the role of Karpenter's controller");
         Some(
             Suspicion::new(
-                format!("{role} may not create what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
+                format!("{role} is not allowed to create what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
                 format!("{} | grep -iE 'unauthorized|accessdenied|passrole'", commands::karpenter_log(case)),
                 "UnauthorizedOperation or AccessDenied, with the action",
             )

@@ -208,7 +208,7 @@ fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods:
     }
     let only = "calico-node is Ready only on Nodes that run a Typha themselves";
     let why = format!(
-        "pod {} fails: {says}; {only}, so this one may not reach Typha there (TCP port {TYPHA_PORT})",
+        "pod {} fails: {says}; {only}, so this one perhaps cannot reach Typha there (TCP port {TYPHA_PORT})",
         agent.name
     );
     let blame = case.class_field("spec.securityGroupSelectorTerms").unwrap_or_else(|| agent.blame.clone());

@@ -123,7 +123,7 @@ fn check(case: &Case) -> Opinion {
                     "SubjectAccessReview",
                     "status.allowed",
                     said,
-                    format!("the API server says that {identity} may not create Nodes"),
+                    format!("the API server says that {identity} is not allowed to create Nodes"),
                 ));
             }
             None => {

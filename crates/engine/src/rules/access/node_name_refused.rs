@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let head = format!(
-        "The kubelet of NodeClaim {} runs and is authenticated, but may not create its Node {name}",
+        "The kubelet of NodeClaim {} runs and is authenticated, but is not allowed to create its Node {name}",
         claim.name()
     );
     let asked = case.cluster.all_webhooks().find(|(.., webhook)| is_asked(webhook));

@@ -29,7 +29,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Likely,
         format!(
-            "{} {name} gives its nodes {arn}, the role of Karpenter's controller. EC2 may not assume it, so the instances have no credentials and cannot join.",
+            "{} {name} gives its nodes {arn}, the role of Karpenter's controller. EC2 is not allowed to assume it, so the instances have no credentials and cannot join.",
             class.kind
         ),
         Evidence::new(

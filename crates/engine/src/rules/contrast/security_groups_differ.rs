@@ -66,7 +66,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!(
-            "No node of {} {name} has joined. It lacks {kind} {2}, which classes with working nodes have ({1}), so its kubelets may not reach the API server.",
+            "No node of {} {name} has joined. It lacks {kind} {2}, which classes with working nodes have ({1}), so its kubelets perhaps cannot reach the API server.",
             class.kind,
             joining.iter().map(|c| c.name()).collect::<Vec<_>>().join(", "),
             shown(group)

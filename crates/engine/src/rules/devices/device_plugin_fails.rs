@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
     let agent = match why {
         DeviceGap::Agent(agent) => agent,
         DeviceGap::Uncut => return Opinion::Silent,
-        DeviceGap::Blind(plugin) => return blind(case, &head, plugin).into(),
+        DeviceGap::Blind(plugin) => return blind(case, &head, resource, plugin).into(),
         DeviceGap::NoPlugin => return without_plugin(case, &head, resource).into(),
         DeviceGap::Named(own) => return renamed(case, &head, (resource, own), &waits).into(),
     };
@@ -78,19 +78,36 @@ fn without_plugin(case: &Case, head: &str, resource: &str) -> Finding {
 /// The plugin waits for devices that it does not see: it gets the driver's library from the node's container runtime.
 /// Source: NVIDIA/k8s-device-plugin v0.13.0 cmd/nvidia-device-plugin/main.go ("No devices found. Waiting
 /// indefinitely.").
-fn blind(case: &Case, head: &str, plugin: &Pod) -> Finding {
+fn blind(case: &Case, head: &str, resource: &str, plugin: &Pod) -> Finding {
     let (pod, namespace) = (&plugin.metadata.name, plugin.metadata.namespace.as_deref().unwrap_or_default());
     let told = logged::of_kind(case, Trouble::DeviceFails);
     let said = told.map_or_else(String::new, |root| format!(" ({})", excerpt(&root.fact.last.text)));
+    // Only the plugin of NVIDIA gets its driver's library from the runtime. That of Neuron opens the devices itself.
+    let (why, fix) = if resource.starts_with("nvidia.com/") {
+        (
+            "Either the image has no working driver, or the default runtime of its containerd is not the driver's (NVIDIA's container toolkit), so the plugin does not see the driver's library.",
+            "Use an accelerated image. Or configure the runtime in user data after the bootstrap has written containerd's configuration (nvidia-ctk runtime configure --set-as-default, then restart containerd). If the runtime is not the default, give the plugin's pods a runtimeClassName.",
+        )
+    } else {
+        (
+            "The image has no working driver for these devices.",
+            "Use an accelerated image: the driver must fit the kernel and the devices of the instance type.",
+        )
+    };
     let finding = Finding::new(
         Confidence::Likely,
-        format!("{head}: pod {pod} of its device plugin is Ready but finds no device{said}. Either the image has no working driver, or the default runtime of its containerd is not the driver's (NVIDIA's container toolkit), so the plugin does not see the driver's library."),
+        format!("{head}: pod {pod} of its device plugin is Ready but finds no device{said}. {why}"),
         case.wait.evidence.clone(),
     )
-    .with(Evidence::new(format!("Pod/{pod}"), "status.conditions", "Ready", "a plugin that finds no device waits, and is Ready"))
+    .with(Evidence::new(
+        format!("Pod/{pod}"),
+        "status.conditions",
+        "Ready",
+        "a plugin that finds no device waits, and is Ready",
+    ))
     // No Kubernetes object selects the image of a node group's nodes.
     .blaming(case.class_field("spec.amiSelectorTerms"))
-    .fix("Use an accelerated image. Or configure the runtime in user data after the bootstrap has written containerd's configuration (nvidia-ctk runtime configure --set-as-default, then restart containerd). If the runtime is not the default, give the plugin's pods a runtimeClassName.")
+    .fix(fix)
     .step(
         Risk::Inspect,
         "See what the plugin logs",

@@ -478,7 +478,7 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     }
     let why = match offers(&|kind| kind.0 == family) {
         Some(((_, other), _)) => format!(
-            "{head}, while a node of its family {family} with the image {other} has it. The driver of {image} may not support this device"
+            "{head}, while a node of its family {family} with the image {other} has it. The driver of {image} perhaps does not support this device"
         ),
         None => format!("{head}. The image may lack the driver, or one that supports {family}"),
     };

@@ -14,7 +14,7 @@ use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "CniLacksPermissions",
-    summary: "The VPC CNI may not call EC2: the role that aws-node runs with lacks AmazonEKS_CNI_Policy",
+    summary: "The VPC CNI is not allowed to call EC2: the role that aws-node runs with lacks AmazonEKS_CNI_Policy",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Logs],
     lint: false,
@@ -42,7 +42,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!(
-            "Node {} {effect}: its VPC CNI may not call {}, because {whose} does not permit it.",
+            "Node {} {effect}: its VPC CNI is not allowed to call {}, because {whose} does not permit it.",
             node.name(),
             call(&event.message)
         ),

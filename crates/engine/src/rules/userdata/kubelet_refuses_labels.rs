@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
     let keys = refused.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
     Finding::new(
         confidence,
-        format!("userData of {} {name}, line {}, gives the kubelet the label {keys}, which it may not set on itself, so it exits at start-up and no Node appears.", class.kind, place.line),
+        format!("userData of {} {name}, line {}, gives the kubelet the label {keys}, which it is not allowed to set on itself, so it exits at start-up and no Node appears.", class.kind, place.line),
         Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
