@@ -12,7 +12,7 @@ use crate::systemd::{CYCLE, deleted_job};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// One boot, as far as a file tells of it.
 #[derive(Debug, Default)]
@@ -423,23 +423,7 @@ impl Awaited {
 }
 
 fn fact(means: String, trouble: Trouble, boot: BootStep, seen: LogLine) -> Fact {
-    Fact {
-        program: "systemd".to_owned(),
-        means,
-        trouble,
-        reason: None,
-        blocks: Phase::KubeletUp,
-        ends: true,
-        at_start: false,
-        vague: true,
-        unknown: true,
-        names: BTreeMap::new(),
-        count: 1,
-        boot: Some(boot),
-        script: None,
-        first: seen.clone(),
-        last: seen,
-    }
+    Fact { boot: Some(boot), ..Fact::of_no_row("systemd", means, trouble, Phase::KubeletUp, seen) }
 }
 
 /// The kubelet. Sources: awslabs/amazon-eks-ami v20251112 templates/shared/runtime/kubelet.service (and AL2's);

@@ -290,6 +290,27 @@ impl ScriptEnd {
 }
 
 impl Fact {
+    /// What no row of the table knows: the program gave up with this line.
+    pub(crate) fn of_no_row(program: &str, means: String, trouble: Trouble, blocks: Phase, seen: LogLine) -> Self {
+        Self {
+            program: program.to_owned(),
+            means,
+            trouble,
+            reason: None,
+            blocks,
+            ends: true,
+            at_start: false,
+            vague: true,
+            unknown: true,
+            names: BTreeMap::new(),
+            count: 1,
+            boot: None,
+            script: None,
+            first: seen.clone(),
+            last: seen,
+        }
+    }
+
     /// Told again and again, for a while.
     pub fn lasts(&self) -> bool {
         Self::last_together([self].into_iter())

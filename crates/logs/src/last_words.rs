@@ -56,27 +56,12 @@ impl LastWords {
 }
 
 fn fact(program: &str, trouble: Trouble, said: LogLine) -> Fact {
-    Fact {
-        program: program.to_owned(),
-        means: format!("{program} ended, and said before it"),
-        trouble,
-        reason: None,
-        blocks: match trouble {
-            Trouble::CniFails => Phase::Ready,
-            Trouble::KarpenterEnds => Phase::Booted,
-            _ => Phase::KubeletUp,
-        },
-        ends: true,
-        at_start: false,
-        vague: true,
-        unknown: true,
-        names: BTreeMap::new(),
-        count: 1,
-        boot: None,
-        script: None,
-        first: said.clone(),
-        last: said,
-    }
+    let blocks = match trouble {
+        Trouble::CniFails => Phase::Ready,
+        Trouble::KarpenterEnds => Phase::Booted,
+        _ => Phase::KubeletUp,
+    };
+    Fact::of_no_row(program, format!("{program} ended, and said before it"), trouble, blocks, said)
 }
 
 /// The program of the table, and what it means for the machine that it does not run.

@@ -743,23 +743,8 @@ fn is_of_worker(raw: &str) -> bool {
 
 /// What no row knows; whatever its machine passes, only its end takes it back.
 fn unexplained(seen: LogLine) -> Fact {
-    Fact {
-        program: KARPENTER.to_owned(),
-        means: "Karpenter cannot get on with it".to_owned(),
-        trouble: Trouble::Unexplained,
-        reason: None,
-        blocks: Phase::Gone,
-        ends: false,
-        at_start: false,
-        vague: true,
-        unknown: true,
-        names: BTreeMap::new(),
-        count: 1,
-        boot: None,
-        script: None,
-        first: seen.clone(),
-        last: seen,
-    }
+    let means = "Karpenter cannot get on with it".to_owned();
+    Fact { ends: false, ..Fact::of_no_row(KARPENTER, means, Trouble::Unexplained, Phase::Gone, seen) }
 }
 
 /// Whether Karpenter tries again at once, and nothing is wrong: somebody else wrote meanwhile, or it is told to end.
