@@ -56,7 +56,8 @@ impl Page<'_> {
         source_text::position(self.user_data(), span.start)
     }
 
-    fn json(&self) -> Json {
+    /// Which machine it is, and whether its kubelet starts.
+    fn machine_json(&self) -> Json {
         json!({
             "nodeClass": self.class_name(),
             "nodePool": self.pool_name(),
@@ -65,12 +66,18 @@ impl Page<'_> {
             "karpenter": self.machine.karpenter.map(|version| version.to_string()),
             "kubernetes": self.machine.kubernetes.map(|minor| format!("1.{minor}")),
             "starts": self.effective.stop(self.machine.family).is_none(),
-            "values": self.effective.values.iter().map(|value| self.value(value)).collect::<Vec<_>>(),
-            "defects": self.effective.defects.iter().map(|defect| self.defect_json(defect)).collect::<Vec<_>>(),
             "notAnalysedFrom": self.effective.not_followed.map(|span| self.place_json(span)),
-            "bytes": {"userData": self.user_data().len(), "renderedAtLeast": self.effective.rendered, "limit": LARGEST},
-            "notes": self.effective.notes,
         })
+    }
+
+    fn json(&self) -> Json {
+        let mut page = self.machine_json();
+        page["values"] = self.effective.values.iter().map(|value| self.value(value)).collect();
+        page["defects"] = self.effective.defects.iter().map(|defect| self.defect_json(defect)).collect();
+        page["bytes"] =
+            json!({"userData": self.user_data().len(), "renderedAtLeast": self.effective.rendered, "limit": LARGEST});
+        page["notes"] = json!(self.effective.notes);
+        page
     }
 
     fn place_json(&self, span: Span) -> Json {

@@ -30,8 +30,8 @@ pub fn json(comparison: &Comparison) -> String {
         "apiVersion": "nodewhy.dev/v1alpha1",
         "kind": "UserDataDifferenceList",
         "items": comparison.pairs.iter().map(Pair::json).collect::<Vec<_>>(),
-        "onlyOld": comparison.only_old.iter().map(side).collect::<Vec<_>>(),
-        "onlyNew": comparison.only_new.iter().map(side).collect::<Vec<_>>(),
+        "onlyOld": comparison.only_old.iter().map(Page::machine_json).collect::<Vec<_>>(),
+        "onlyNew": comparison.only_new.iter().map(Page::machine_json).collect::<Vec<_>>(),
     });
     // The map has only string keys, so this cannot fail.
     crate::report::json(&list).unwrap_or_default() + "\n"
@@ -117,8 +117,8 @@ impl Pair<'_> {
             })
         };
         json!({
-            "old": side(&self.old),
-            "new": side(&self.new),
+            "old": self.old.machine_json(),
+            "new": self.new.machine_json(),
             "changes": self.changes().iter().map(change).collect::<Vec<_>>(),
             "newDefects": self.introduced().into_iter().map(|defect| self.new.defect_json(defect)).collect::<Vec<_>>(),
         })
@@ -230,19 +230,6 @@ fn written(page: &Page, change: &Change, given: &Given) -> String {
 fn title(page: &Page) -> String {
     let class = page.machine.class;
     page.class_name().map_or_else(|| page.source.clone(), |name| format!("{}/{name}", class.kind))
-}
-
-fn side(page: &Page) -> Json {
-    json!({
-        "nodeClass": page.class_name(),
-        "nodePool": page.pool_name(),
-        "source": page.source,
-        "family": page.machine.family.to_string(),
-        "karpenter": page.machine.karpenter.map(|version| version.to_string()),
-        "kubernetes": page.machine.kubernetes.map(|minor| format!("1.{minor}")),
-        "starts": page.effective.stop(page.machine.family).is_none(),
-        "notAnalysedFrom": page.effective.not_followed.map(|span| page.place_json(span)),
-    })
 }
 
 fn arrow(old: &str, new: &str) -> String {
