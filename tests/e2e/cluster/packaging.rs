@@ -38,7 +38,7 @@ fn template(chart: &Path, values: &[&str]) -> Result<String, String> {
     command
         .args(["template", "nodewhy"])
         .arg(chart)
-        .args(["--namespace=nodewhy", "--kube-version=1.36.3"])
+        .args(["--namespace=nodewhy", "--kube-version=1.37.2"])
         .args(values);
     output(&mut command)
 }

@@ -159,9 +159,11 @@ pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &
             "reinvocationPolicy": "Never",
             "mutations": [{
                 "patchType": "JSONPatch",
+                // A list of the taints that stay is no JSON to the API server of 1.37.
                 "jsonPatch": { "expression": concat!(
-                    r#"[JSONPatch{op: "replace", path: "/spec/taints", "#,
-                    r#"value: object.spec.taints.filter(taint, taint.key != "karpenter.sh/unregistered")}]"#,
+                    r#"[0, 1, 2, 3].filter(at, at < size(object.spec.taints) && "#,
+                    r#"object.spec.taints[at].key == "karpenter.sh/unregistered")"#,
+                    r#".map(at, JSONPatch{op: "remove", path: "/spec/taints/" + string(at)})"#,
                 ) },
             }],
     });
