@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 use testkit::control_plane::recipes::ec2_nodepool;
-use testkit::control_plane::{ControlPlane, binaries};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, binaries};
 use tokio::runtime::Runtime;
 
 /// A control plane with so many machines.
@@ -25,7 +25,7 @@ impl Cluster {
         // etcd each time.
         let flags: &[&str] = if n <= PEERS_UP_TO { &[] } else { &["--watch-cache=false"] };
         let control_plane = ControlPlane::start_with(flags);
-        control_plane.karpenter_crds("1.14.1");
+        control_plane.karpenter_crds(NEWEST_KARPENTER);
         control_plane.ec2nodeclass_crd();
         let rights = control_plane.install("manifests");
         ec2_nodepool(&control_plane);

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::go::{Installed, folder, install};
+use crate::go::{Installed, folder, install, install_by_newer_go};
 
 /// The folder with the go.mod that pins etcd and Kubernetes.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
@@ -28,19 +28,24 @@ pub fn tools(folder: &str, module: &Path, ldflags: impl FnOnce(&str) -> String) 
     install(folder, &go_mod, module, &[&ldflags(&go_mod), "tool"])
 }
 
-/// The versions of Karpenter that the tests run.
-pub const KARPENTERS: [&str; 2] = ["1.0.5", "1.14.1"];
+/// Both of core and of the AWS provider, which `tests/e2e/oracles/karpenter/go.mod` pins.
+pub const NEWEST_KARPENTER: &str = "1.15.0";
+
+/// The versions of Karpenter that the tests run: the oldest and the newest.
+pub const KARPENTERS: [&str; 2] = ["1.0.5", NEWEST_KARPENTER];
 
 /// Karpenter with its kwok provider, which makes Node objects instead of machines.
 pub fn karpenter(version: &str) -> PathBuf {
     let package = format!("sigs.k8s.io/karpenter/kwok@v{version}");
-    install(&format!("karpenter-{version}"), "", &folder(), &["-ldflags=-s -w", &package]).join("kwok")
+    let name = format!("karpenter-{version}");
+    install_by_newer_go(&name, "", &folder(), &["-ldflags=-s -w", &package]).join("kwok")
 }
 
 /// Karpenter with its AWS provider, of the version that the oracle of user data pins.
 pub fn aws_karpenter() -> PathBuf {
     let module = crate::project().join("tests/e2e/oracles/karpenter");
-    tools("karpenter-aws", &module, |_| "-ldflags=-s -w".to_owned()).join("controller")
+    let go_mod = fs::read_to_string(module.join("go.mod")).expect("the module has a go.mod");
+    install_by_newer_go("karpenter-aws", &go_mod, &module, &["-ldflags=-s -w", "tool"]).join("controller")
 }
 
 /// The cloud controller of AWS.

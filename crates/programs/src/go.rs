@@ -32,7 +32,7 @@ pub fn versions(module: &str) -> Result<Vec<String>, String> {
 
 /// What go answers. It reads the proxy's address from GOPROXY by itself.
 fn asked(arguments: &[&str]) -> Result<String, String> {
-    let output = go().current_dir(folder()).env("GOTOOLCHAIN", TOOLCHAIN).args(arguments).output();
+    let output = newer_go().current_dir(folder()).args(arguments).output();
     let output = output.map_err(|error| format!("{error}: {NO_GO}"))?;
     let [said, complaint] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     if output.status.success() {
@@ -41,8 +41,8 @@ fn asked(arguments: &[&str]) -> Result<String, String> {
     Err(format!("go {}: {}{}", arguments.join(" "), said.trim(), complaint.trim()))
 }
 
-/// The newest Go that a pinned module requires, and a newer one if an unpinned module requires it. Only downloads use it,
-/// and the module proxy serves it.
+/// The newest Go that a pinned module requires, and a newer one if an unpinned module requires it. The module proxy serves
+/// it.
 const TOOLCHAIN: &str = "go1.26.10+auto";
 
 /// A program of a Go module that is built by itself, without a go.mod of ours.
@@ -77,8 +77,17 @@ pub fn install(name: &str, sources: &str, working_directory: &Path, arguments: &
     once(name, &format!("{arguments:?}\n{sources}"), |bin| install_into(bin, working_directory, arguments))
 }
 
+/// The same by [`TOOLCHAIN`], for modules that require a newer Go than the machine has.
+pub fn install_by_newer_go(name: &str, sources: &str, working_directory: &Path, arguments: &[&str]) -> PathBuf {
+    once(name, &format!("{arguments:?}\n{sources}"), |bin| install_by(newer_go, bin, working_directory, arguments))
+}
+
 /// `go install` into the folder.
 pub fn install_into(bin: &Path, working_directory: &Path, arguments: &[&str]) {
+    install_by(go, bin, working_directory, arguments);
+}
+
+fn install_by(go: fn() -> Command, bin: &Path, working_directory: &Path, arguments: &[&str]) {
     download(|| {
         let mut go = go();
         let status = go.current_dir(working_directory).env("GOBIN", bin).arg("install").args(arguments).status();
@@ -127,4 +136,10 @@ fn say(line: &str) {
 
 fn go() -> Command {
     Command::new("go")
+}
+
+fn newer_go() -> Command {
+    let mut go = go();
+    go.env("GOTOOLCHAIN", TOOLCHAIN);
+    go
 }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::debian;
-use crate::go::{NODEADM, install, install_into, once, writable_source};
+use crate::go::{NODEADM, install, install_by_newer_go, install_into, once, writable_source};
 use crate::project;
 
 /// What Karpenter makes of user data.
 pub fn karpenter() -> PathBuf {
-    module("karpenter").join("karpenter")
+    module("karpenter", install_by_newer_go).join("karpenter")
 }
 
 /// What the kubelet makes of its flags.
 pub fn kubelet() -> PathBuf {
-    module("kubelet").join("kubelet")
+    module("kubelet", install).join("kubelet")
 }
 
 /// The program of a module in `tests/e2e/oracles`.
-fn module(name: &str) -> PathBuf {
+fn module(name: &str, install: fn(&str, &str, &Path, &[&str]) -> PathBuf) -> PathBuf {
     let source = project().join("tests/e2e/oracles").join(name);
     let text = |file: &str| fs::read_to_string(source.join(file)).expect("the module has it");
     let stamp = [text("go.mod"), text("main.go")].concat();

@@ -29,7 +29,7 @@ use tempfile::TempDir;
 
 pub use nodewhy::Nodewhy;
 pub use process::{Process, free_ports};
-pub use programs::control_plane as binaries;
+pub use programs::control_plane::{self as binaries, NEWEST_KARPENTER};
 
 /// The administrator's token. The server listens on the loopback interface and lives as long as one test.
 const ADMIN_TOKEN: &str = "administrator";

@@ -4,7 +4,7 @@
 use crate::control_plane::recipes::{
     condition, heartbeat, mark_ready, nodeclaim, nodeclaim_with, nodepool, wait_until,
 };
-use crate::control_plane::{ControlPlane, Nodewhy, Process, binaries, free_ports};
+use crate::control_plane::{ControlPlane, NEWEST_KARPENTER, Nodewhy, Process, binaries, free_ports};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -36,8 +36,8 @@ impl Demo {
         let control_plane = ControlPlane::start();
         let rights = control_plane.install("manifests");
         control_plane.ec2nodeclass_crd();
-        say("starting Karpenter 1.14.1, whose kwok provider makes Nodes instead of machines");
-        let karpenter = control_plane.karpenter("1.14.1");
+        say(&format!("starting Karpenter {NEWEST_KARPENTER}, whose kwok provider makes Nodes instead of machines"));
+        let karpenter = control_plane.karpenter(NEWEST_KARPENTER);
         say("bringing machines into trouble");
         control_plane.replay(&fs::read_to_string(crate::project().join(REPORTED)).expect("a case"));
         let [page] = free_ports();

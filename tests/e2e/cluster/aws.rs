@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use testkit::control_plane::recipes::{SOON, wait_until};
-use testkit::control_plane::{ControlPlane, Process};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, Process};
 use testkit::moto::{Moto, moto};
 use testkit::patience::Patience;
 
@@ -52,7 +52,7 @@ fn joining(control_plane: &ControlPlane) {
         "karpenter",
         "-n",
         "kube-system",
-        "--image=public.ecr.aws/karpenter/controller:1.14.1",
+        &format!("--image=public.ecr.aws/karpenter/controller:{NEWEST_KARPENTER}"),
     ]);
     control_plane.kubectl(&[
         "label",
@@ -80,7 +80,7 @@ fn verdict(control_plane: &ControlPlane, nodewhy: &Process, cause: &str) -> Valu
 #[test]
 fn what_aws_knows_comes_into_the_verdict_and_outlives_a_restart() {
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     let rights = install(&control_plane);
     let moto = moto();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use testkit::control_plane::{ControlPlane, binaries};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, binaries};
 
 const PAGE: &str = "docs/comparison.md";
 const CASE: &str = "tests/cases/06-node-label-refused-by-kubelet/cluster.yaml";
@@ -26,7 +26,7 @@ fn with_output(page: &str, command: &str, output: &str) -> String {
 fn others_are_shown_the_same_case() {
     let popeye = binaries::tools("popeye", &project("benches/scale/popeye"), |_| "-ldflags=-s -w".to_owned());
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     control_plane.replay(&std::fs::read_to_string(project(CASE)).expect("the case"));
 

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use testkit::confined::Confinement;
-use testkit::control_plane::ControlPlane;
 use testkit::control_plane::recipes::{SOON, ec2_nodepool, wait_until};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER};
 
 /// The process that a confined program became, and what the kernel says of it.
 fn confined(parent: u32) -> Option<(String, String)> {
@@ -21,7 +21,7 @@ fn confined(parent: u32) -> Option<(String, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn under_the_shipped_security_context_it_starts_judges_writes_and_ends_in_order() {
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     let rights = install(&control_plane);
     ec2_nodepool(&control_plane);

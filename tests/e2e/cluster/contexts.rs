@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use testkit::control_plane::recipes::{ec2_nodepool, nodeclaim};
-use testkit::control_plane::{ControlPlane, free_ports};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, free_ports};
 
 /// A kubeconfig of these servers; the last context differs from the first in its namespace only.
 fn kubeconfig(folder: &Path, clusters: &[(&str, &ControlPlane)], gone: &str) -> std::path::PathBuf {
@@ -38,7 +38,7 @@ fn kubeconfig(folder: &Path, clusters: &[(&str, &ControlPlane)], gone: &str) -> 
 fn one_that_is_gone_hides_no_other() {
     let clusters = [ControlPlane::start(), ControlPlane::start()];
     for control_plane in &clusters {
-        control_plane.karpenter_crds("1.14.1");
+        control_plane.karpenter_crds(NEWEST_KARPENTER);
         control_plane.ec2nodeclass_crd();
         ec2_nodepool(control_plane);
     }

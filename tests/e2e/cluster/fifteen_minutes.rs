@@ -6,8 +6,8 @@ use crate::cluster::operator::{diagnosis, install};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::control_plane::ControlPlane;
 use testkit::control_plane::recipes::{SOON, condition, nodeclaim, nodepool_without_nodes, wait_until};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER};
 
 const NAME: &str = "ip-10-0-0-1.corp.example.com";
 
@@ -20,7 +20,7 @@ fn time(value: &Value) -> DateTime<Utc> {
 fn the_verdict_comes_ten_minutes_before_the_kill_and_the_post_mortem_is_complete() {
     let control_plane = ControlPlane::start();
     let rights = install(&control_plane);
-    let _karpenter = control_plane.karpenter("1.14.1");
+    let _karpenter = control_plane.karpenter(NEWEST_KARPENTER);
     let nodewhy = control_plane.nodewhy(&rights, &[]);
     nodepool_without_nodes(&control_plane, "default");
     nodeclaim(&control_plane, "late", "default");

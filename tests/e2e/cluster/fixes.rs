@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
-use testkit::control_plane::{ControlPlane, binaries};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, binaries};
 use testkit::fixes::{commands, split};
 
 /// Verbs that change nothing.
@@ -93,7 +93,7 @@ fn kubectl_and_the_api_server_take_every_command_of_a_fix() {
 
     let older = format!("--runtime-config=admissionregistration.k8s.io/v1/{NOT_EVERYWHERE}=false");
     let control_plane = ControlPlane::start_with(&[&older, "--disable-admission-plugins=MutatingAdmissionPolicy"]);
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     // Of the VPC CNI, and of node-readiness-controller.
     control_plane.apply(kind("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use testkit::control_plane::{
-    ControlPlane,
+    ControlPlane, NEWEST_KARPENTER,
     process::{Process, supervised},
     recipes::{
         SOON, backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim,
@@ -39,7 +39,7 @@ fn karpenter_1_0_5_gives_up_a_node_without_its_taint_and_registers_the_one_besid
 #[test]
 fn karpenter_deletes_a_claim_whose_node_has_not_come_in_fifteen_minutes() {
     let control_plane = ControlPlane::start();
-    let _karpenter = control_plane.karpenter("1.14.1");
+    let _karpenter = control_plane.karpenter(NEWEST_KARPENTER);
     nodepool_without_nodes(&control_plane, "default");
     nodeclaim(&control_plane, "late", "default");
     let registered = || condition(&control_plane, "nodeclaim", "late", "Registered");
@@ -52,7 +52,7 @@ fn karpenter_deletes_a_claim_whose_node_has_not_come_in_fifteen_minutes() {
 #[test]
 fn karpenter_initializes_a_node_once_kubelet_says_it_is_ready() {
     let control_plane = ControlPlane::start();
-    let _karpenter = control_plane.karpenter("1.14.1");
+    let _karpenter = control_plane.karpenter(NEWEST_KARPENTER);
     nodepool(&control_plane, "default");
     nodeclaim(&control_plane, "starting", "default");
     let initialized = || condition(&control_plane, "nodeclaim", "starting", "Initialized");

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use testkit::control_plane::ControlPlane;
 use testkit::control_plane::identity::serving_request;
 use testkit::control_plane::recipes::{SOON, mark_ready, wait_until};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER};
 
 const CAUSE: &str = "AwsAuthEntryIncomplete";
 /// Machines were launched a minute ago: that is too long here.
@@ -27,7 +27,7 @@ fn time(time: DateTime<Utc>) -> String {
 
 fn cluster() -> (ControlPlane, PathBuf) {
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     let rights = install(&control_plane);
     (control_plane, rights)

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testkit::control_plane::recipes::{SOON, ec2_node_class_ref, ec2_nodepool, wait_until};
-use testkit::control_plane::{ControlPlane, Nodewhy};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, Nodewhy};
 use testkit::patience::Patience;
 use testkit::patience::{patience, settled};
 use testkit::programs::monitoring;
@@ -24,7 +24,7 @@ pub(crate) const CAUSE: &str = "UnregisteredTaintMissing";
 /// A cluster with Karpenter's kinds, one NodePool, one node class and the component for more than one replica.
 pub(crate) fn cluster() -> (ControlPlane, PathBuf) {
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     let rights = control_plane.install("tests/e2e/cluster/ha");
     ec2_nodepool(&control_plane);

@@ -17,10 +17,10 @@ use testkit::control_plane::recipes::{
     condition, deny_events_of_karpenter, deny_nodes, deny_status_of_claims, heartbeat, join_without_unregistered_taint,
     labelled_nodeclaim, mark_ready, nodeclaim, nodeclaim_with, nodepool, nodepool_without_nodes, wait_or,
 };
-use testkit::control_plane::{ControlPlane, Nodewhy, Process};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, Nodewhy, Process};
 
 /// The oldest and the newest are built for other tests too; the one in between only for the table of the docs.
-const VERSIONS: [&str; 3] = ["1.0.5", "1.4.0", "1.14.1"];
+const VERSIONS: [&str; 3] = ["1.0.5", "1.4.0", NEWEST_KARPENTER];
 const OLDEST: &str = VERSIONS[0];
 const NEWEST: &str = VERSIONS[2];
 
@@ -298,7 +298,7 @@ fn stands(control_plane: &ControlPlane, state: &State) -> Option<String> {
 }
 
 /// Karpenter as it is where somebody wants no Events of it: its own switch leaves out those about conditions, the
-/// policy the others. karpenter v1.14.1 pkg/operator/options/options.go
+/// policy the others. karpenter v1.15.0 pkg/operator/options/options.go
 fn silent_karpenter(control_plane: &ControlPlane) -> Process {
     deny_events_of_karpenter(control_plane);
     control_plane.karpenter_with(NEWEST, &[("DISABLE_CLUSTER_STATE_OBSERVABILITY", "true")])

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
-use testkit::control_plane::ControlPlane;
 use testkit::control_plane::kubelet::{KubeletLogs, Log};
 use testkit::control_plane::recipes::{SOON, wait_until};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER};
 
 /// The machine was launched a minute ago: that is too long here.
 const IMPATIENT: [&str; 2] = ["--initialize-threshold=10", "--proven-threshold=2"];
@@ -103,7 +103,8 @@ fn crashing(control_plane: &ControlPlane, node: &str, pod: &str, port: u16) {
 /// Karpenter, with a pod on that Node.
 fn karpenter(control_plane: &ControlPlane, node: &str) {
     let labels = json!({"app.kubernetes.io/name": "karpenter"});
-    let container = json!({"name": "controller", "image": "public.ecr.aws/karpenter/controller:1.14.1"});
+    let image = format!("public.ecr.aws/karpenter/controller:{NEWEST_KARPENTER}");
+    let container = json!({"name": "controller", "image": image});
     control_plane.apply(json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "karpenter", "namespace": "kube-system", "labels": labels},
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
@@ -141,7 +142,7 @@ fn status(control_plane: &ControlPlane, kind: &str, name: &str, status: &Value) 
 
 fn cluster() -> (ControlPlane, PathBuf) {
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     control_plane.apply(
         "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: aws-node, namespace: kube-system}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: aws-node, image: x}]}}}}",

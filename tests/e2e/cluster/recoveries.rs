@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use testkit::control_plane::recipes::{
     SOON, deny_changes_of_nodes, deny_status_of_claims, mark_ready, nodeclaims_with, nodepool, nodepool_without_nodes,
 };
-use testkit::control_plane::{ControlPlane, Nodewhy, Process, binaries};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, Nodewhy, Process, binaries};
 use testkit::patience::{Patience, patience};
 
 const OF_EACH: usize = 5;
@@ -221,7 +221,7 @@ fn warnings(control_plane: &ControlPlane) -> BTreeMap<String, Vec<String>> {
 fn what_was_repaired_at_any_gate_ends_as_what_it_was_and_nothing_more_is_said() {
     let control_plane = ControlPlane::start();
     let rights = install(&control_plane);
-    let karpenter = control_plane.karpenter("1.14.1");
+    let karpenter = control_plane.karpenter(NEWEST_KARPENTER);
     let long = as_a_kubelet();
     let thresholds = [SHORT.as_slice(), &long.each_ref().map(String::as_str)].concat();
     let nodewhy = control_plane.nodewhy(&rights, &thresholds);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 use testkit::control_plane::recipes::{SOON, wait_until};
-use testkit::control_plane::{ControlPlane, Nodewhy};
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, Nodewhy};
 use testkit::patience::Patience;
 
 pub(crate) const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
@@ -39,7 +39,7 @@ pub(crate) fn stale_node(control_plane: &ControlPlane, name: &str) {
 
 /// The NodePool of all Nodes here, and its kind.
 pub(crate) fn nodepool(control_plane: &ControlPlane) {
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.apply(json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
         "spec": { "template": { "spec": {

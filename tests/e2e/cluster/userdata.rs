@@ -3,12 +3,12 @@
 use crate::cluster::operator::install;
 use serde_json::Value;
 use std::process::Command;
-use testkit::control_plane::ControlPlane;
+use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER};
 
 #[test]
 fn a_node_class_of_the_cluster_is_read_as_its_file_is() {
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
+    control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
     let rights = install(&control_plane);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/userdata/taints-wiped.yaml");

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{ControlPlane, Process, binaries, free_ports};
+use super::{ControlPlane, NEWEST_KARPENTER, Process, binaries, free_ports};
 use crate::go::module_source;
 
 /// Where Karpenter says it runs, and where the object `Deployment/karpenter` is.
@@ -32,10 +32,10 @@ impl ControlPlane {
         self.controller(&format!("karpenter-{version}"), &binaries::karpenter(version), environment)
     }
 
-    /// Installs the kinds of Karpenter's AWS provider 1.14.1 and starts its controller, for the cluster `test` of the
+    /// Installs the kinds of Karpenter's AWS provider and starts its controller, for the cluster `test` of the
     /// AWS at that address. It stops when the value is dropped.
     pub fn aws_karpenter(&self, aws: &str) -> Process {
-        self.karpenter_crds("1.14.1");
+        self.karpenter_crds(NEWEST_KARPENTER);
         self.ec2nodeclass_crd();
         let environment = [
             ("AWS_ENDPOINT_URL", aws),
@@ -76,7 +76,7 @@ impl ControlPlane {
 
     /// Installs the kind `EC2NodeClass` of Karpenter's AWS provider.
     pub fn ec2nodeclass_crd(&self) {
-        let source = module_source("github.com/aws/karpenter-provider-aws@v1.14.1");
+        let source = module_source(&format!("github.com/aws/karpenter-provider-aws@v{NEWEST_KARPENTER}"));
         self.apply_crds(&source.join("pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"));
     }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/aws/karpenter-provider-aws/pkg/providers/amifamily/bootstrap"
@@ -48,9 +49,17 @@ func read(asked question) answer {
 		ClusterEndpoint: "https://endpoint-of-karpenter",
 		ClusterCIDR:     lo.ToPtr("10.100.0.0/16"),
 		CABundle:        lo.ToPtr("Y2E="),
-		KubeletConfig:   &v1.KubeletConfiguration{MaxPods: lo.ToPtr[int32](29), ClusterDNS: []string{"10.100.0.10"}},
-		Labels:          map[string]string{"of": "karpenter"},
-		CustomUserData:  lo.ToPtr(asked.Text),
+		// As its resolver fills it: the families of flags and settings take the first, nodeadm's takes the second.
+		KubeletConfig: &v1.ParsedKubeletConfig{
+			MaxPods:    lo.ToPtr(intstr.FromInt32(29)),
+			ClusterDNS: []string{"10.100.0.10"},
+		},
+		UnparsedKubeletConfig: v1.KubeletConfiguration{
+			"maxPods":    v1.JSONValue(29),
+			"clusterDNS": v1.JSONValue([]string{"10.100.0.10"}),
+		},
+		Labels:         map[string]string{"of": "karpenter"},
+		CustomUserData: lo.ToPtr(asked.Text),
 	}
 	encoded, err := bootstrapper(asked.Family, options).Script(context.Background())
 	if err != nil {
