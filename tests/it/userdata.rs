@@ -241,6 +241,40 @@ fn where_the_text_cannot_be_followed_the_place_is_said() {
     );
 }
 
+/// Since Karpenter 1.15 `spec.kubelet` takes every field, and expressions for three of them.
+#[test]
+fn fields_of_the_class_beyond_the_twelve_reach_the_kubelet_where_karpenter_hands_them_on() {
+    let of = |family: &str, karpenter: &str| {
+        let class = format!(
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: {family}\n  kubelet:\n    maxPods: min(110, default_enis * 2)\n    kubeReserved: {{cpu: vcpus * 10, memory: 1Gi}}\n    podPidsLimit: 200\n    memorySwap: {{swapBehavior: LimitedSwap}}\n"
+        );
+        let answer = userdata(&["-f", "-", "--karpenter", karpenter, "-o", "json"], &class);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        let list: Value = serde_json::from_str(&answer.out).expect("JSON");
+        list["items"][0].clone()
+    };
+    let beyond = ["podPidsLimit", "memorySwap.swapBehavior"];
+    let page = of("AL2023", "1.15.0");
+    assert_eq!(
+        values(&page, &beyond),
+        ["memorySwap.swapBehavior LimitedSwap NodeClass Effective", "podPidsLimit 200 NodeClass Effective"]
+    );
+    let computed = |page: &Value| {
+        let all = page["values"].as_array().expect("values").iter();
+        let of_class = all.filter(|v| v["origin"]["from"] == "NodeClass" && v["literal"] == false);
+        of_class.map(|v| format!("{}: {}", v["name"], v["value"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    assert_eq!(computed(&page), ["maxPods: min(110, default_enis * 2)", "kubeReserved.cpu: vcpus * 10"]);
+    assert_eq!(
+        computed(&of("AL2", "1.15.0")),
+        ["max-pods: min(110, default_enis * 2)", "kube-reserved: cpu=vcpus * 10,memory=1Gi"]
+    );
+    for (family, karpenter) in [("AL2023", "1.14.1"), ("Bottlerocket", "1.15.0"), ("AL2", "1.15.0")] {
+        let lost = values(&of(family, karpenter), &beyond);
+        assert!(lost.len() == 2 && lost.iter().all(|value| value.ends_with(" NodeClass Lost")), "{family}: {lost:?}");
+    }
+}
+
 #[test]
 fn another_clusters_endpoint_and_certificate_authority_are_pointed_at() {
     let deployment = "\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: karpenter, namespace: kube-system}\nspec: {template: {spec: {containers: [{name: controller, image: 'public.ecr.aws/karpenter/controller:1.14.1', env: [{name: CLUSTER_NAME, value: shop}, {name: CLUSTER_ENDPOINT, value: 'https://OWN.gr7.eu-west-1.eks.amazonaws.com'}, {name: CLUSTER_CA_BUNDLE, value: LS0t}]}]}}}\n";

@@ -4,14 +4,14 @@
 use super::{Kind, Machine, MergeOutcome, Origin, Value};
 use crate::objects::{NodePool, Taint};
 use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, UNREGISTERED_TAINT, Version};
-use readers::userdata::{DefectKind, Family, Loss, UserData};
+use readers::userdata::{DefectKind, Family, Loss, UserData, may_be_cel};
 use serde_json::Value as Json;
 
 /// The version whose source these rules were read from; it stands in where none is known.
-const NEWEST: Version = Version(1, 14, 1);
+const NEWEST: Version = Version(1, 15, 0);
 
 /// A field of `spec.kubelet`, the kubelet's flag for it, and Bottlerocket's setting; none where the family has none.
-// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/{bootstrap,bottlerocket}.go
+// karpenter-provider-aws v1.14.1, v1.15.0 pkg/providers/amifamily/bootstrap/{bootstrap,bottlerocket}.go
 const FIELDS: &[(&str, Option<&str>, Option<&str>)] = &[
     ("clusterDNS", None, Some("cluster-dns-ip")),
     ("maxPods", Some("max-pods"), Some("max-pods")),
@@ -34,6 +34,7 @@ const NOT_CUSTOM: &str = "with amiFamily Custom Karpenter only reckons with it; 
 pub fn values(machine: &Machine, data: &UserData) -> Vec<Value> {
     let mut values = cluster(machine);
     values.extend(kubelet(machine));
+    values.extend(passed_on(machine));
     values.extend(taints(machine));
     values.extend(labels(machine));
     values.extend(local_storage(machine));
@@ -93,7 +94,7 @@ fn kubelet(machine: &Machine) -> Vec<Value> {
         let given = class.get(*field).filter(|given| !given.is_null());
         let origin = given.map_or(Origin::Karpenter, |_| Origin::NodeClass(format!("spec.kubelet.{field}")));
         let (text, literal) = match (given, *field) {
-            (Some(given), _) => (written(given, separator(field)), true),
+            (Some(given), _) => (written(given, separator(field)), !has_expression(field, given)),
             (None, "maxPods") if machine.family != Family::Custom => ("by the instance's type".to_owned(), false),
             (None, "clusterDNS") if machine.family != Family::Custom => {
                 ("the address of the cluster's DNS service".to_owned(), false)
@@ -112,17 +113,64 @@ fn kubelet(machine: &Machine) -> Vec<Value> {
             }
             (Family::Al2023 | Family::Custom, ..) => match given {
                 Some(Json::Object(entries)) => {
-                    values.extend(
-                        entries
-                            .iter()
-                            .map(|(key, entry)| one(Kind::Config, &format!("{field}.{key}"), written(entry, "="))),
-                    );
+                    values.extend(entries.iter().map(|(key, entry)| {
+                        let path = format!("{field}.{key}");
+                        let literal = !is_expression(&path, entry);
+                        Value { literal, ..one(Kind::Config, &path, written(entry, "=")) }
+                    }));
                 }
                 _ => values.push(one(Kind::Config, field, text)),
             },
         }
     }
     values
+}
+
+/// Since 1.15, `spec.kubelet` takes every field of the kubelet, and Karpenter hands those beyond [`FIELDS`] to nodeadm as
+/// they are. A class of another family with such a field is not Ready. The schema before 1.15 drops the field.
+// karpenter-provider-aws v1.15.0 pkg/providers/amifamily/bootstrap/nodeadm.go generateInlineKubeletConfiguration,
+// pkg/controllers/nodeclass/validation.go validateKubeletFieldsSupported; v1.14.1 pkg/apis/v1/ec2nodeclass.go
+fn passed_on(machine: &Machine) -> Vec<Value> {
+    let lost = if machine.karpenter.unwrap_or(NEWEST) < Version(1, 15, 0) {
+        Some("spec.kubelet has this field since Karpenter 1.15")
+    } else if !matches!(machine.family, Family::Al2023 | Family::Custom) {
+        Some("Karpenter hands this field on with amiFamily AL2023 only, and calls this class not Ready")
+    } else {
+        None
+    };
+    let outcome = lost.map_or(MergeOutcome::Effective, |why| MergeOutcome::Lost(why.to_owned()));
+    let mut values = Vec::new();
+    for (field, given) in &machine.class.spec.kubelet {
+        // Karpenter refuses a class with taints of its own in here.
+        let is_other = !FIELDS.iter().any(|(known, ..)| known == field) && field != "registerWithTaints";
+        if !is_other || given.is_null() {
+            continue;
+        }
+        let origin = Origin::NodeClass(format!("spec.kubelet.{field}"));
+        let one = |name: &str, given: &Json| Value {
+            outcome: outcome.clone(),
+            ..value(Kind::Config, name, written(given, "="), origin.clone())
+        };
+        match given {
+            Json::Object(entries) => {
+                values.extend(entries.iter().map(|(key, entry)| one(&format!("{field}.{key}"), entry)));
+            }
+            _ => values.push(one(field, given)),
+        }
+    }
+    values
+}
+
+/// Whether Karpenter computes a value from an expression, for each instance type.
+fn has_expression(field: &str, value: &Json) -> bool {
+    match value {
+        Json::Object(entries) => entries.iter().any(|(key, entry)| is_expression(&format!("{field}.{key}"), entry)),
+        value => is_expression(field, value),
+    }
+}
+
+fn is_expression(path: &str, value: &Json) -> bool {
+    value.as_str().is_some_and(|text| may_be_cel(path, text))
 }
 
 /// Thresholds are written with `<`.

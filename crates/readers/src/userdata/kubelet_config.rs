@@ -532,10 +532,17 @@ fn of_class(path: &str, value: &Json, refused: &mut Vec<(String, String)>) {
     }
 }
 
-/// Karpenter 1.15 computes these from an expression.
-fn may_be_cel(path: &str, text: &str) -> bool {
+/// The numbers that such an expression may name.
+// karpenter-provider-aws v1.15.0 pkg/cel/environment.go celVars
+const CEL_VARIABLES: [&str; 5] = ["vcpus", "memory_mib", "default_enis", "ips_per_eni", "max_pods"];
+
+/// Whether this text of `spec.kubelet` may be an expression, which Karpenter 1.15 computes for each instance type.
+pub fn may_be_cel(path: &str, text: &str) -> bool {
     let of_reservation = path.starts_with("kubeReserved.") || path.starts_with("systemReserved.");
-    path == "maxPods" || (of_reservation && text.contains(['(', '*', '+', '?', ' ', '/']))
+    let is_computed = || {
+        text.contains(['(', '*', '+', '?', ' ', '/']) || CEL_VARIABLES.iter().any(|variable| text.starts_with(variable))
+    };
+    path == "maxPods" || (of_reservation && is_computed())
 }
 
 /// The pairs between commas, each with its place.
@@ -674,6 +681,7 @@ mod tests {
             (r#"{"evictionHard": {"memory.available": 100}}"#, "evictionHard.memory.available"),
             (r#"{"kubeReserved": {"cpu": 1}}"#, "kubeReserved.cpu"),
             (r#"{"kubeReserved": {"mem": "1Gi"}}"#, "kubeReserved.mem"),
+            (r#"{"kubeReserved": {"memory": "1GB"}}"#, "kubeReserved.memory"),
             (r#"{"systemReserved": {"memory": "-1Gi"}}"#, "systemReserved.memory"),
             (r#"{"evictionSoft": {"memory.available": "5%"}}"#, "evictionSoft.memory.available"),
             (r#"{"evictionSoftGracePeriod": {"memory.available": "1m"}}"#, "evictionSoftGracePeriod.memory.available"),
@@ -690,7 +698,7 @@ mod tests {
             r#"{"evictionHard": {"memory.available": "5%", "nodefs.inodesFree": "10%"}, "maxPods": 58}"#,
             r#"{"evictionSoft": {"memory.available": "5%"}, "evictionSoftGracePeriod": {"memory.available": "1m"}}"#,
             r#"{"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 60}"#,
-            r#"{"maxPods": "min(110, enis * 2)", "kubeReserved": {"memory": "11 * maxPods + 255"}}"#,
+            r#"{"maxPods": "min(110, enis * 2)", "kubeReserved": {"memory": "11 * maxPods + 255", "pid": "max_pods"}}"#,
             r#"{"kubeReserved": {"cpu": "${cpu}", "memory": "1Gi"}, "clusterDNS": ["10.100.0.10"], "cpuCFSQuota": true}"#,
         ] {
             assert_eq!(told(kubelet), [], "{kubelet}");
