@@ -23,6 +23,7 @@ mod page;
 mod pod_logs;
 mod prometheus;
 mod protobuf;
+mod reboot;
 mod recoveries;
 mod remediation;
 mod standing;
