@@ -2,12 +2,11 @@
 //!
 //! An unknown flag ends the kubelet at once: `failed to parse kubelet flag: unknown flag: --x`.
 
-/// The minor version of Kubernetes 1 whose kubelet was asked for its flags: a newer one may have others. What [`REMOVED`]
-/// says of newer ones is read in their source.
-pub const NEWEST: u32 = 36;
+/// The minor version of Kubernetes 1 whose kubelet was asked for its flags: a newer one may have others.
+pub const NEWEST: u32 = 37;
 
 /// The flags of that kubelet.
-// kubernetes v1.36.3 cmd/kubelet/app/options: its flag set, which tests/e2e/oracles prints; and what component-base's JSON
+// kubernetes v1.37.2 cmd/kubelet/app/options: its flag set, which tests/e2e/oracles prints; and what component-base's JSON
 // logging, cobra and Windows add.
 #[rustfmt::skip]
 pub const KNOWN: &[&str] = &[
