@@ -55,7 +55,7 @@ enum Kind {
     Any,
 }
 
-// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocketsettings.go BottlerocketKubernetes
+// karpenter-provider-aws v1.15.0 pkg/providers/amifamily/bootstrap/bottlerocketsettings.go BottlerocketKubernetes
 const KNOWN: &[(&str, Kind)] = &[
     ("allowed-unsafe-sysctls", Kind::Texts),
     ("api-server", Kind::Text),
@@ -90,6 +90,8 @@ const KNOWN: &[(&str, Kind)] = &[
     ("log-level", Kind::Integer),
     ("max-pods", Kind::Integer),
     ("memory-manager-policy", Kind::Text),
+    // Since v1.15.0. Earlier versions leave it out.
+    ("memory-manager-reserved-memory", Kind::Table),
     ("node-labels", Kind::TextMap),
     ("node-taints", Kind::TextsMap),
     ("pod-pids-limit", Kind::Integer),
@@ -380,6 +382,8 @@ mod tests {
         let text = "[settings.kubernetes]\nmax-pods = \"58\"\nfoo = 1\n";
         let kinds: Vec<_> = read(text, true).defects.iter().map(|d| d.kind).collect();
         assert_eq!(kinds, [DefectKind::TomlWrongType, DefectKind::UnknownSetting]);
+        let text = "[settings.kubernetes.memory-manager-reserved-memory.0]\nenabled = true\nmemory = \"1Gi\"\n";
+        assert!(read(text, true).defects.is_empty());
     }
 
     fn told(text: &str) -> Vec<(DefectKind, &str)> {
