@@ -1682,3 +1682,35 @@ fn values_of_a_class_that_are_refused() {
     assert_eq!(found("kubeReserved: {memory: 500Mi}"), [""; 0]);
     assert_eq!(found("maxPods: 58"), [""; 0]);
 }
+
+#[test]
+fn taints_of_a_class_that_karpenter_sets_from_the_node_pool() {
+    let found = |text: &str| shown(&found_in("f", text));
+    let of = |kubelet: &str| {
+        format!(
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet: {kubelet}\n"
+        )
+    };
+    let beside = |version: &str, class: &str| {
+        format!(
+            "{class}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: karpenter}}\nspec: {{template: {{spec: {{containers: [{{image: \"public.ecr.aws/karpenter/controller:{version}\"}}]}}}}}}\n"
+        )
+    };
+    let taints = of("{registerWithTaints: [{key: dedicated, effect: NoSchedule}]}");
+    let refused = "Error InvalidKubeletField f:7:13";
+    assert_eq!(found(&taints), [refused]);
+    assert_eq!(found(&beside("1.15.0", &taints)), [refused]);
+    // Neither the value nor the family matters: Karpenter checks classes of Custom, too.
+    assert_eq!(found(&of("{registerWithTaints: dedicated:NoSchedule}")), [refused]);
+    let custom = taints.replace("amiSelectorTerms: [{alias: al2023@latest}]", "amiFamily: Custom");
+    assert!(found(&custom).iter().any(|found| found == refused), "{:?}", found(&custom));
+    // The schema drops it: the class works.
+    assert_eq!(found(&beside("1.14.1", &taints)), ["Warning InvalidKubeletField f:7:13"]);
+
+    assert_eq!(found(&of("{registerWithTaints: null}")), [""; 0]);
+    assert_eq!(found(&of("{podPidsLimit: 200}")), [""; 0]);
+    // In user data the field is one of the NodeConfig. Karpenter's own part replaces it.
+    let node_config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      registerWithTaints: [{key: dedicated, effect: NoSchedule}]\n";
+    let in_user_data = found(&class("AL2023", node_config));
+    assert!(!in_user_data.iter().any(|found| found.contains("InvalidKubeletField")), "{in_user_data:?}");
+}

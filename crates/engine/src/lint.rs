@@ -447,7 +447,8 @@ impl Cluster {
         }
         let mut mistakes = self.of_images(class);
         let own = [cluster_dns::flaw(&class.class), max_pods::flaw(&class.class)];
-        let fields = volumes::flaws(&class.class).into_iter().chain(kubelet::flaws(&class.class));
+        let karpenter = self.state.karpenter().map(|karpenter| karpenter.version);
+        let fields = volumes::flaws(&class.class).into_iter().chain(kubelet::flaws(&class.class, karpenter));
         mistakes.extend(fields.chain(own.into_iter().flatten()).map(|flaw| Mistake {
             level: if flaw.fatal { Level::Error } else { Level::Warning },
             cause: flaw.cause.to_owned(),

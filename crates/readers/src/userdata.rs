@@ -36,7 +36,7 @@ pub use config_rules::shutdown_of_image;
 use feature_gates::GateRefusal;
 pub use ip_family::IpFamily;
 use known_flags::Recognized;
-pub use kubelet_config::{class_refusals, may_be_cel};
+pub use kubelet_config::{OWNED_BY_KARPENTER, class_refusals, may_be_cel};
 use kubelet_flags::{FlagError, RegisteredTaint};
 pub use nodeconfig::NodeConfig;
 pub use placeholder::has_placeholder;

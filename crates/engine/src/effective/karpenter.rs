@@ -4,7 +4,7 @@
 use super::{Kind, Machine, MergeOutcome, Origin, Value};
 use crate::objects::{NodePool, Taint};
 use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, UNREGISTERED_TAINT, Version};
-use readers::userdata::{DefectKind, Family, Loss, UserData, may_be_cel};
+use readers::userdata::{DefectKind, Family, Loss, OWNED_BY_KARPENTER, UserData, may_be_cel};
 use serde_json::Value as Json;
 
 /// The version whose source these rules were read from; it stands in where none is known.
@@ -141,8 +141,7 @@ fn passed_on(machine: &Machine) -> Vec<Value> {
     let outcome = lost.map_or(MergeOutcome::Effective, |why| MergeOutcome::Lost(why.to_owned()));
     let mut values = Vec::new();
     for (field, given) in &machine.class.spec.kubelet {
-        // Karpenter refuses a class with taints of its own in here.
-        let is_other = !FIELDS.iter().any(|(known, ..)| known == field) && field != "registerWithTaints";
+        let is_other = !FIELDS.iter().any(|(known, ..)| known == field) && field != OWNED_BY_KARPENTER;
         if !is_other || given.is_null() {
             continue;
         }

@@ -474,14 +474,18 @@ pub fn flag_refusal(name: &str, value: &str) -> Option<(Span, String)> {
     }
 }
 
-/// The fields of `spec.kubelet` of a node class that the API server, Karpenter or a kubelet refuses: each with its path
-/// below `spec.kubelet`, and why.
+/// The field of `spec.kubelet` that Karpenter sets itself. Since 1.15 it refuses a class that has the field.
+// karpenter-provider-aws v1.15.0 pkg/apis/v1/kubeletconfiguration_validation.go karpenterOwnedFields
+pub const OWNED_BY_KARPENTER: &str = "registerWithTaints";
+
+/// The fields of `spec.kubelet` of a node class whose values the API server, Karpenter or a kubelet refuses: each with its
+/// path below `spec.kubelet`, and why. Karpenter refuses [`OWNED_BY_KARPENTER`] whatever its value is.
 // karpenter-provider-aws v1.14.1 pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml; v1.15.0
-// pkg/controllers/nodeclass/kubeletconfiguration_validation.go, which takes every field of the kubelet's, and CEL in
-// maxPods, kubeReserved and systemReserved
+// pkg/apis/v1/kubeletconfiguration_validation.go, which takes every field of the kubelet's, and CEL in maxPods,
+// kubeReserved and systemReserved
 pub fn class_refusals(class: &BTreeMap<String, Json>) -> Vec<(String, String)> {
     let mut refused = Vec::new();
-    for (field, value) in class {
+    for (field, value) in class.iter().filter(|(field, _)| *field != OWNED_BY_KARPENTER) {
         of_class(field, value, &mut refused);
     }
     let number = |field: &str, default: i64| class.get(field).map_or(Some(default), Json::as_i64);
@@ -698,6 +702,7 @@ mod tests {
             r#"{"evictionHard": {"memory.available": "5%", "nodefs.inodesFree": "10%"}, "maxPods": 58}"#,
             r#"{"evictionSoft": {"memory.available": "5%"}, "evictionSoftGracePeriod": {"memory.available": "1m"}}"#,
             r#"{"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 60}"#,
+            r#"{"registerWithTaints": "a=b:NoSchedule"}"#,
             r#"{"maxPods": "min(110, enis * 2)", "kubeReserved": {"memory": "11 * maxPods + 255", "pid": "max_pods"}}"#,
             r#"{"kubeReserved": {"cpu": "${cpu}", "memory": "1Gi"}, "clusterDNS": ["10.100.0.10"], "cpuCFSQuota": true}"#,
         ] {

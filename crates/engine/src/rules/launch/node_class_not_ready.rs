@@ -301,6 +301,10 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         (_, "TagValidationFailed") => {
             ("Remove the tag from spec.tags: Karpenter sets its own tags and those of the cluster itself.", false)
         }
+        (_, "InvalidKubeletConfiguration") if is_about_own_taints(condition) => (
+            "Remove registerWithTaints from spec.kubelet, and write its taints into spec.template.spec.taints of the NodePool. Karpenter sets this field itself.",
+            false,
+        ),
         (_, reason) if let Some(fix) = since_1_15(reason) => (fix, false),
         _ if is_without_cidr => (
             "Allow Karpenter's role to call eks:DescribeCluster, and make the EKS endpoint reachable for Karpenter: AL2023 needs the cluster's service CIDR.",
@@ -343,6 +347,14 @@ fn since_1_15(reason: &str) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// Whether Karpenter refuses only the field of spec.kubelet that it sets itself. It joins several mistakes by semicolons.
+/// Source: karpenter-provider-aws v1.15.0 pkg/apis/v1/kubeletconfiguration_validation.go `validateKubeletSemantics`,
+/// pkg/controllers/nodeclass/validation.go `Reconcile`.
+fn is_about_own_taints(condition: &Condition) -> bool {
+    let message = &condition.message;
+    message.starts_with("spec.kubelet.registerWithTaints: can't be set") && !message.contains("; ")
 }
 
 /// The role of Karpenter's controller, if its ServiceAccount names it.
@@ -491,6 +503,7 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
             (_, "TagValidationFailed") => Some("spec.tags"),
             (_, "InstanceProfileNotFound") => Some("spec.instanceProfile"),
             (_, "NVIDIAConsumableCapacityInvalid" | "DRADisabled") => Some("metadata.annotations"),
+            (_, "InvalidKubeletConfiguration") if is_about_own_taints(first) => Some("spec.kubelet.registerWithTaints"),
             (_, reason) if since_1_15(reason).is_some() => Some("spec.kubelet"),
             _ => None,
         }
