@@ -54,19 +54,19 @@ pub fn cloud_controller() -> PathBuf {
     tools("cloud-controller", module, |_| "-ldflags=-s -w".to_owned()).join("aws-cloud-controller-manager")
 }
 
-pub const HELM: Installed = Installed { module: "helm.sh/helm/v3", package: "cmd/helm", version: "v3.20.0" };
+pub const HELM: Installed = Installed { module: "helm.sh/helm/v3", package: "cmd/helm", version: "v3.22.0" };
 
 /// helm, by itself: its Kubernetes libraries are of another version than the control plane's.
 pub fn helm() -> PathBuf {
-    install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", &HELM.argument()]).join("helm")
+    install("helm-3.22.0", "", &folder(), &["-ldflags=-s -w", &HELM.argument()]).join("helm")
 }
 
 pub const REGISTRY: Installed =
-    Installed { module: "github.com/google/go-containerregistry", package: "cmd/registry", version: "v0.20.6" };
+    Installed { module: "github.com/google/go-containerregistry", package: "cmd/registry", version: "v0.22.1" };
 
 /// A registry that forgets what it holds when it ends.
 pub fn registry() -> PathBuf {
-    install("registry-0.20.6", "", &folder(), &["-ldflags=-s -w", &REGISTRY.argument()]).join("registry")
+    install("registry-0.22.1", "", &folder(), &["-ldflags=-s -w", &REGISTRY.argument()]).join("registry")
 }
 
 /// Without its version kube-apiserver calls itself v0.0.0-master, which clients refuse.
