@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use super::{ControlPlane, Process, binaries, flag, free_ports};
 
 /// Where its cluster is said, it does not ask the instance that it runs on.
-/// Source: kubernetes/cloud-provider-aws v1.36.2 pkg/providers/v1/aws.go `newAWSCloud2`.
+/// Source: kubernetes/cloud-provider-aws v1.37.1 pkg/providers/v1/aws.go `newAWSCloud2`.
 const CONFIG: &str = "[Global]\nRegion = eu-west-1\nVPC = vpc-1\nSubnetID = subnet-1\nKubernetesClusterID = test\n";
 
 impl ControlPlane {
