@@ -96,17 +96,24 @@ pub fn nodeclaim_with(control_plane: &ControlPlane, name: &str, nodepool: &str, 
 
 /// Many of them at once.
 pub fn nodeclaims_with(control_plane: &ControlPlane, names: &[String], nodepool: &str, spec: &Value) {
-    let uid = uid_of(control_plane, nodepool);
+    let uid = uid_of_ready(control_plane, nodepool);
     let claims: Vec<_> = names.iter().map(|name| claim(name, nodepool, &uid, &json!({}), spec.clone())).collect();
     control_plane.apply(json!({ "apiVersion": "v1", "kind": "List", "items": claims }));
 }
 
 /// The same with more labels: kwok gives them to the Node as it makes it.
 pub fn labelled_nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str, labels: &Value, spec: Value) {
-    control_plane.apply(claim(name, nodepool, &uid_of(control_plane, nodepool), labels, spec));
+    control_plane.apply(claim(name, nodepool, &uid_of_ready(control_plane, nodepool), labels, spec));
 }
 
-fn uid_of(control_plane: &ControlPlane, nodepool: &str) -> Value {
+/// Waits until the NodePool is Ready. Karpenter deletes a NodeClaim whose node class is not Ready yet
+/// (pkg/controllers/nodeclaim/lifecycle/launch.go, 1.0.5 and 1.15.0), so a claim that comes earlier can vanish.
+fn uid_of_ready(control_plane: &ControlPlane, nodepool: &str) -> Value {
+    wait_or(
+        Duration::from_secs(30),
+        || condition(control_plane, "nodepool", nodepool, "Ready").filter(|ready| ready.starts_with("True")),
+        || format!("NodePool {nodepool} is not Ready"),
+    );
     control_plane.get(&["nodepool", nodepool]).expect("make the NodePool first")["metadata"]["uid"].clone()
 }
 
