@@ -230,13 +230,7 @@ impl LogReader {
         }
         let all = journeys.into_iter().chain(unclaimed).map(|(_, journey)| journey);
         // A file of something else, and one that speaks of others only, tells of no machine.
-        let tells = |journey: &Journey| {
-            !journey.identity.is_empty()
-                || !journey.facts.is_empty()
-                || !journey.milestones.is_empty()
-                || !journey.last_words.is_empty()
-        };
-        all.filter(tells).collect()
+        all.filter(|journey| !journey.identity.is_empty() || journey.tells_anything()).collect()
     }
 }
 
