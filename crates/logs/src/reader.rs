@@ -856,7 +856,7 @@ fn pod_in<'p>(path: &'p str, pods: &BTreeMap<String, bool>) -> Option<&'p str> {
     path.split(['/', '_']).find_map(known)
 }
 
-/// The first year of a date that stands in the text: `2026-01-`, or as seconds since 1970.
+/// The first year of a date that stands in the text: `2026-01-`, as cloud-init writes it, or as seconds since 1970.
 fn year_in(head: &[u8]) -> Option<i32> {
     let text = String::from_utf8_lossy(head);
     let dated = text.match_indices("20").find_map(|(at, _)| {
@@ -866,7 +866,19 @@ fn year_in(head: &[u8]) -> Option<i32> {
         is_date.then(|| date.get(..4)?.parse().ok())?
     });
     let seconds = || text.split_once("\"ts\":")?.1.split(['.', ',']).next()?.parse().ok();
-    dated.or_else(|| DateTime::from_timestamp(seconds()?, 0).map(|time| time.year()))
+    dated
+        .or_else(|| year_of_cloud_init(&text))
+        .or_else(|| DateTime::from_timestamp(seconds()?, 0).map(|time| time.year()))
+}
+
+/// The year in which cloud-init runs: `Cloud-init v. 22.2.2 running 'init' at Tue, 18 Feb 2025 08:14:01 +0000. Up 12.31 …`.
+/// A date of this form elsewhere, as of a file that was fetched, may be of any year.
+/// Source: canonical/cloud-init 22.2.2 cloudinit/cmd/main.py (`WELCOME_MSG_TPL`), cloudinit/util.py `time_rfc2822`.
+fn year_of_cloud_init(text: &str) -> Option<i32> {
+    const LENGTH: usize = "Tue, 18 Feb 2025 08:14:01 +0000".len();
+    let (_, welcome) = text.split_once("Cloud-init v. ")?;
+    let (_, time) = welcome.lines().next()?.split_once("' at ")?;
+    DateTime::parse_from_rfc2822(time.get(..LENGTH)?).ok().map(|time| time.year())
 }
 
 /// Whether a file is no lines: what `aws ec2 get-console-output` prints, or base64 as the API gives it.
