@@ -8,7 +8,7 @@ use crate::fact::{BootStep, Fact, LogLine, Phase, Trouble};
 use crate::journey::Journey;
 use crate::last_words::{is_error, is_of};
 use crate::quoted::{named, shown};
-use crate::systemd::{CYCLE, deleted_job};
+use crate::systemd::{CYCLE, FAILED, NOT_STARTED, REACHED, SKIPPED, UP, deleted_job};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::borrow::Cow;
@@ -145,8 +145,8 @@ impl Boot {
         lines.map(|(at, raw)| (*at, raw.as_slice()))
     }
 
-    /// Takes in a line that one of [`crate::systemd::NEEDLES`] is in; whether it tells of something that does not start. `text` is the whole
-    /// of it, without colors.
+    /// Takes in a line that one of [`crate::systemd::NEEDLES`] is in; whether it tells of something that does not start.
+    /// `text` is the whole of it, without colors.
     pub(crate) fn hear(
         &mut self,
         line: &Line<'_>,
@@ -663,23 +663,13 @@ fn status(message: &str) -> Option<&str> {
     found.or_else(bare)
 }
 
-/// What a job ended with. Source: systemd v257 src/core/job.c `job_done_message_format`, and the units' own formats in
-/// mount.c, device.c, socket.c, swap.c and target.c.
+/// What a job ended with, or that it starts.
 fn job(text: &str) -> Option<Event> {
-    const FAILED: [&str; 6] = [
-        "Failed to start ",
-        "Failed to mount ",
-        "Failed to listen on ",
-        "Failed to activate swap ",
-        "Timed out starting ",
-        "Timed out waiting for device ",
-    ];
-    const UP: [&str; 3] = ["Started ", "Finished ", "Mounted "];
     let behind = |begins: &[&str]| begins.iter().find_map(|begin| text.strip_prefix(begin)).map(UnitName::of);
-    let needs = || behind(&["Dependency failed for "]).map(Event::Needs);
-    let reached = || behind(&["Reached target "]).map(Event::Reached);
+    let needs = || behind(&[NOT_STARTED]).map(Event::Needs);
+    let reached = || behind(&[REACHED]).map(Event::Reached);
     let starts = || behind(&["Starting "]).map(Event::Starts);
-    let deleted = || behind(&["Ordering cycle found, skipping "]).map(Event::Deleted);
+    let deleted = || behind(&[SKIPPED]).map(Event::Deleted);
     behind(&FAILED)
         .map(Event::Failed)
         .or_else(needs)
