@@ -6,7 +6,7 @@ use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, ScriptEnd, Trou
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
-use crate::machines::{Machines, Nearest, OfMachine};
+use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::quoted::{named as quoted, shown};
 use crate::script_end::script_end;
 use crate::table::{
@@ -237,7 +237,7 @@ impl LogReader {
 /// A bundle names its instance in a file of its own, and its host in every other: a file that says nothing but an id
 /// is of the machine whose files stand nearest, where that is one and no other such file stands as near.
 /// Source: aws/eks-node-monitoring-agent pkg/log_collector/collect/instance.go (`system/instance-id.txt`).
-fn name_by_tags(journeys: &mut Vec<(Vec<String>, Journey)>) {
+fn name_by_tags(journeys: &mut Vec<OfMachine>) {
     let is_tag = |journey: &Journey| {
         journey.identity.hosts.is_empty()
             && journey.identity.instances.len() == 1
@@ -245,36 +245,32 @@ fn name_by_tags(journeys: &mut Vec<(Vec<String>, Journey)>) {
             && journey.facts.is_empty()
             && journey.milestones.is_empty()
     };
-    let near = |one: &[String], other: &[String]| {
-        one.iter().flat_map(|a| other.iter().map(|b| nearness(a, b))).max().unwrap_or_default()
-    };
-    let (tags, mut others): (Vec<_>, Vec<_>) =
+    let is_unnamed = |journey: &Journey| journey.identity.instances.is_empty() && !journey.identity.hosts.is_empty();
+    let (tags, mut machines): (Vec<_>, Vec<_>) =
         std::mem::take(journeys).into_iter().partition(|(_, journey)| is_tag(journey));
-    let unnamed = |journey: &Journey| journey.identity.instances.is_empty() && !journey.identity.hosts.is_empty();
-    for (files, tag) in &tags {
-        let distance = |own: &(Vec<String>, Journey)| near(&own.0, files);
-        let best = others.iter().filter(|(_, own)| unnamed(own)).map(distance).max();
-        let mut nearest = others.iter_mut().filter(|own| unnamed(&own.1) && Some(distance(own)) == best);
-        let (Some(own), None) = (nearest.next(), nearest.next()) else { continue };
-        let rivals = tags.iter().filter(|(files, _)| Some(near(&own.0, files)) >= best).count();
-        if rivals == 1 {
-            own.1.extend(tag.clone());
+    let mut unnamed = Folders::default();
+    for (at, (files, _)) in machines.iter().enumerate().filter(|(_, (_, own))| is_unnamed(own)) {
+        unnamed.add(at, files);
+    }
+    let mut tagged = Folders::default();
+    for (at, (files, _)) in tags.iter().enumerate() {
+        tagged.add(at, files);
+    }
+    let mut left = Vec::new();
+    for (at, (files, tag)) in tags.into_iter().enumerate() {
+        if let Some((machine, shared)) = unnamed.nearest(&files)
+            && let Some((own_files, own)) = machines.get_mut(machine)
+            && tagged.only(own_files, shared) == Some(at)
+        {
+            unnamed.remove(machine, own_files);
+            own.extend(tag);
+        } else {
+            // One that is nobody's names its machine all the same.
+            left.push((files, tag));
         }
     }
-    journeys.append(&mut others);
-    // One that is nobody's names its machine all the same.
-    let is_known =
-        |tag: &Journey, all: &[(Vec<String>, Journey)]| all.iter().any(|(_, own)| own.identity.meets(&tag.identity));
-    for (files, tag) in tags {
-        if !is_known(&tag, journeys) {
-            journeys.push((files, tag));
-        }
-    }
-}
-
-/// How many folders two files share.
-fn nearness(one: &str, other: &str) -> usize {
-    one.split('/').zip(other.split('/')).take_while(|(a, b)| a == b).count()
+    machines.append(&mut left);
+    *journeys = machines;
 }
 
 /// One file while it is read.
