@@ -11,6 +11,7 @@ mod boot;
 mod denial;
 pub mod fact;
 mod framing;
+mod head;
 pub mod journey;
 mod last_words;
 mod machines;
