@@ -183,7 +183,12 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
         let identity = &log.journey.identity;
         let is_pod = !identity.pods.is_empty() && identity.is_no_machine();
         let is_machine = identity.is_no_group() && !is_pod;
-        let step = if is_machine { format!("; the last step that it tells of: {came_to}") } else { String::new() };
+        // A file that is named after a machine may hold nothing that nodewhy knows.
+        let step = if is_machine && log.journey.tells_anything() {
+            format!("; the last step that it tells of: {came_to}")
+        } else {
+            String::new()
+        };
         complain(&format!("log of {}: {} lines{step}", log.metadata.name, log.journey.lines));
         state.apply(Object::MachineLog(log), DateTime::UNIX_EPOCH);
     }

@@ -8,7 +8,7 @@ use engine::api::{
     Confidence, Fix, Named, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Outcome, Stage, Suspect, Unknown,
 };
 use engine::case::duration;
-use engine::diagnose::is_about_unread_input;
+use engine::diagnose::{Topic, topic};
 use engine::rules::unknown;
 
 /// A diagnosis that has a verdict.
@@ -145,7 +145,8 @@ pub fn next(status: &NodeDiagnosisStatus) -> Option<Next<'_>> {
     let fix = status.fix.as_ref().map(Next::Fix);
     let Some(open) = status.unknowns.first().filter(|_| status.confidence != Confidence::Certain) else { return fix };
     // The end of the answer says what the dump lacks. A likely cause has a fix that helps more.
-    if is_about_unread_input(open) && status.confidence == Confidence::Likely && fix.is_some() {
+    let is_about_input = matches!(topic(open), Topic::UnreadInput(_));
+    if is_about_input && status.confidence == Confidence::Likely && fix.is_some() {
         return fix;
     }
     Some(Next::Question(open))

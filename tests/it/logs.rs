@@ -223,6 +223,17 @@ fn the_logs_of_healthy_cases_alone_call_nobody_stuck() {
 }
 
 #[test]
+fn of_a_log_without_a_known_line_no_step_is_told() {
+    let folder = TempDir::new().expect("a folder");
+    let log = write(folder.path(), &format!("{INSTANCE}-console.log"), b"[    0.000000] Linux version 5.8.11\n");
+    let (_, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
+    assert!(err.contains("no line of it is known") && err.contains(&format!("log of {INSTANCE}: 1 lines\n")), "{err}");
+    let log = write(folder.path(), &format!("{INSTANCE}-messages.log"), refused().as_bytes());
+    let (_, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
+    assert!(err.contains("the last step that it tells of: ") && !err.contains("no line of it is known"), "{err}");
+}
+
+#[test]
 fn logs_of_several_machines_in_one_folder_stay_apart() {
     let folder = TempDir::new().expect("a folder");
     write(folder.path(), "a/kubelet.log", refused().as_bytes());

@@ -392,8 +392,12 @@ fn what_no_rule_reads_changes_no_verdict_of_what_is_collected() {
         for object in &mut objects {
             plant(object, "", PLANTED[n % PLANTED.len()]);
         }
-        let all = |texts: &[String]| judged(texts).iter().map(masked).collect::<Vec<_>>();
-        assert_eq!(all(&shown(&objects)), all(&[collected(&objects)]), "{}", folder.display());
+        let (live, offline) = (judged(&shown(&objects)), judged(&[collected(&objects)]));
+        // Most are equal as they are, and to mask each text of them takes long.
+        if live != offline {
+            let masked = |verdicts: &[Value]| verdicts.iter().map(masked).collect::<Vec<_>>();
+            assert_eq!(masked(&live), masked(&offline), "{}", folder.display());
+        }
     }
 }
 

@@ -115,27 +115,40 @@ fn evaluate(case: &Case, is_wanted: impl Fn(&Rule) -> bool) -> Evaluated {
     evaluated
 }
 
-/// In every question about an input that is missing.
-const UNREAD: &str = "nodewhy could not read this input";
+/// The topic of an open question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// What a rule or an answer of AWS leaves open about the subject.
+    Subject,
+    /// A missing input. Every verdict that is not Certain has such questions if a dump lacks a kind, whether or not the
+    /// kind has to do with the cause.
+    UnreadInput(Input),
+}
 
-/// Whether a question only says that an input is missing. Every verdict that is not Certain has such questions if a dump
-/// lacks a kind, whether or not the kind has to do with the cause.
-pub fn is_about_unread_input(unknown: &Unknown) -> bool {
-    unknown.question.contains(UNREAD)
+/// The topic of a question, by its command: no rule asks with the command that reads a whole input. The words do not
+/// tell it, because another version of nodewhy may have written the NodeDiagnosis.
+pub fn topic(unknown: &Unknown) -> Topic {
+    let asks_for = |input: Input| Words::ALL.iter().any(|words| words.said(input.command()) == *unknown.command);
+    let mut inputs = Input::ALL.into_iter().filter(|input| may_be_missing(*input));
+    inputs.find(|input| asks_for(*input)).map_or(Topic::Subject, Topic::UnreadInput)
+}
+
+/// An absent add-on is not missing. For an input that is read for one machine only, its rule asks in its own words.
+fn may_be_missing(input: Input) -> bool {
+    !input.may_be_absent() && input != Input::AccessReviews
 }
 
 /// The missing inputs that a rule for this stage would have read. Only an open verdict lists them, so rules do not look
 /// for them one by one.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
     static QUESTION: Memo<Option<Text>> = Memo::new("what an input would tell");
-    // An absent add-on is not missing. For an input that is read for one machine only, its rule asks in its own words.
-    let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews && case.goes_by(**input);
+    let is_usual = |input: &&Input| may_be_missing(**input) && case.goes_by(**input);
     let wanted =
         rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| of_stage.reads(case.cluster)).filter(is_usual);
     wanted.filter_map(|input| {
         let question = case.cluster.once(&QUESTION, input.name(), || {
             let why = case.cluster.missing(*input)?;
-            Some(format!("Would {} change the verdict? {UNREAD}: {why}.", input.name()).into())
+            Some(format!("Would {} change the verdict? nodewhy could not read this input: {why}.", input.name()).into())
         });
         Some(Unknown { source: Witness::Cluster, question: (*question).clone()?, command: input.command().into() })
     })
@@ -314,5 +327,33 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>,
             message: how.into(),
             observed_generation: None,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Topic, topic};
+    use crate::api::{Unknown, Witness};
+    use crate::objects::input::Input;
+    use crate::upstream::former_words::Words;
+
+    #[test]
+    fn the_command_tells_what_a_question_is_about_whatever_its_words() {
+        let of = |command: &str| {
+            topic(&Unknown { source: Witness::Cluster, question: "Is it?".into(), command: command.to_owned().into() })
+        };
+        assert_eq!(
+            of(Input::CertificateSigningRequests.command()),
+            Topic::UnreadInput(Input::CertificateSigningRequests)
+        );
+        let former = Words::BeforeNodePools.said(Input::NodePools.command());
+        assert_eq!(former, "kubectl get provisioners -o yaml");
+        assert_eq!(of(&former), Topic::UnreadInput(Input::NodePools));
+        // A rule asks for an object that clusters may lack, for one machine, and for one object.
+        for command in
+            [Input::EniConfigs.command(), Input::AccessReviews.command(), "kubectl get nodepool general -o yaml", ""]
+        {
+            assert_eq!(of(command), Topic::Subject, "{command}");
+        }
     }
 }

@@ -37,6 +37,11 @@ impl Journey {
         self.milestones.iter().next_back().map(|(phase, milestone)| (*phase, milestone))
     }
 
+    /// Whether it tells of a step, of a fault or of the end of a program.
+    pub fn tells_anything(&self) -> bool {
+        !self.facts.is_empty() || !self.milestones.is_empty() || !self.last_words.is_empty()
+    }
+
     /// What still stops it, the root of it first: what says most, what gave up before what tries again, the earliest
     /// phase that is not passed.
     pub fn open(&self) -> Vec<&Fact> {

@@ -11,6 +11,7 @@ mod boot;
 mod denial;
 pub mod fact;
 mod framing;
+mod head;
 pub mod journey;
 mod last_words;
 mod machines;
@@ -20,6 +21,7 @@ mod reader;
 mod script_end;
 mod systemd;
 pub mod table;
+mod unit_name;
 mod wrapping;
 
 pub use reader::{ContainerLog, FileKind, FileLimits, LogReader, pool_of_claim, row_of};

@@ -132,6 +132,54 @@ impl Nearest {
     }
 }
 
+/// The machines that have files in each folder, by their place in a list.
+#[derive(Debug, Default)]
+pub(crate) struct Folders {
+    /// By the number of folders on the way, and the path. The root, with all machines, is `(0, "")`.
+    machines: HashMap<(usize, String), BTreeSet<usize>>,
+}
+
+impl Folders {
+    pub(crate) fn add(&mut self, machine: usize, files: &[String]) {
+        for (depth, folder) in files.iter().flat_map(|file| from_root(file)) {
+            self.machines.entry((depth, folder.to_owned())).or_default().insert(machine);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, machine: usize, files: &[String]) {
+        for (depth, folder) in files.iter().flat_map(|file| from_root(file)) {
+            if let Some(machines) = self.machines.get_mut(&(depth, folder.to_owned())) {
+                machines.remove(&machine);
+            }
+        }
+    }
+
+    /// The machine that shares the most folders with these files, and how many; `None` where several share as many.
+    pub(crate) fn nearest(&self, files: &[String]) -> Option<(usize, usize)> {
+        let all = files.iter().flat_map(|file| from_root(file));
+        let shared = all.filter(|(depth, folder)| self.within(*depth, folder).next().is_some());
+        let most = shared.map(|(depth, _)| depth).max()?;
+        Some((self.only(files, most)?, most))
+    }
+
+    /// The only machine that shares so many folders with these files.
+    pub(crate) fn only(&self, files: &[String], shared: usize) -> Option<usize> {
+        let folders = files.iter().filter_map(|file| from_root(file).nth(shared));
+        let mut machines = folders.flat_map(|(depth, folder)| self.within(depth, folder));
+        let first = machines.next()?;
+        machines.all(|other| other == first).then_some(first)
+    }
+
+    fn within(&self, depth: usize, folder: &str) -> impl Iterator<Item = usize> {
+        self.machines.get(&(depth, folder.to_owned())).into_iter().flatten().copied()
+    }
+}
+
+/// The root, and each folder on the way to the file, with their numbers.
+fn from_root(file: &str) -> impl Iterator<Item = (usize, &str)> {
+    std::iter::once("").chain(folders(file)).enumerate()
+}
+
 /// `a`, `a/b` and `a/b/c` of `a/b/c`.
 fn folders(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| at).chain([file.len()]).filter_map(|end| file.get(..end))
@@ -139,7 +187,7 @@ fn folders(file: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machines, Nearest};
+    use super::{Folders, Machines, Nearest};
     use crate::fact::MachineNames;
     use crate::journey::Journey;
 
@@ -186,5 +234,22 @@ mod tests {
         assert_eq!(nearest.to("bundles/notes"), None);
         assert_eq!(nearest.to("notes"), None);
         assert_eq!(Nearest::of(machines.get(..1).unwrap_or_default()).to("notes"), Some(0));
+    }
+
+    #[test]
+    fn the_one_machine_of_the_deepest_folder_is_nearest_until_it_is_removed() {
+        let files = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let one = files(&["logs/a/kubelet/log", "logs/a/messages"]);
+        let mut folders = Folders::default();
+        folders.add(0, &one);
+        folders.add(1, &files(&["logs/b/messages"]));
+        let tag = files(&["logs/a/system/id.txt"]);
+        assert_eq!(folders.nearest(&tag), Some((0, 2)));
+        assert_eq!(folders.nearest(&files(&["logs/id.txt"])), None, "both share one folder");
+        assert_eq!(folders.nearest(&files(&["/logs/a/id.txt"])), None, "another root");
+        folders.remove(0, &one);
+        assert_eq!(folders.nearest(&tag), Some((1, 1)));
+        assert_eq!(folders.nearest(&files(&["id.txt"])), Some((1, 0)));
+        assert_eq!(Folders::default().nearest(&tag), None);
     }
 }

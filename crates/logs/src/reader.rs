@@ -4,20 +4,18 @@ use crate::boot::Boot;
 use crate::denial::denied;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, ScriptEnd, Trouble};
 use crate::framing::{RawLines, Utf16};
+use crate::head::{console, is_one_value, year_in};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
-use crate::machines::{Machines, Nearest, OfMachine};
+use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::quoted::{named as quoted, shown};
 use crate::script_end::script_end;
 use crate::table::{
     KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in, program_of,
 };
 use crate::wrapping::{Line, PANIC, klog_level, plain, unwrapped, without_colors};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Datelike, Utc};
 use readers::source_text::mask;
-use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
@@ -230,20 +228,14 @@ impl LogReader {
         }
         let all = journeys.into_iter().chain(unclaimed).map(|(_, journey)| journey);
         // A file of something else, and one that speaks of others only, tells of no machine.
-        let tells = |journey: &Journey| {
-            !journey.identity.is_empty()
-                || !journey.facts.is_empty()
-                || !journey.milestones.is_empty()
-                || !journey.last_words.is_empty()
-        };
-        all.filter(tells).collect()
+        all.filter(|journey| !journey.identity.is_empty() || journey.tells_anything()).collect()
     }
 }
 
 /// A bundle names its instance in a file of its own, and its host in every other: a file that says nothing but an id
 /// is of the machine whose files stand nearest, where that is one and no other such file stands as near.
 /// Source: aws/eks-node-monitoring-agent pkg/log_collector/collect/instance.go (`system/instance-id.txt`).
-fn name_by_tags(journeys: &mut Vec<(Vec<String>, Journey)>) {
+fn name_by_tags(journeys: &mut Vec<OfMachine>) {
     let is_tag = |journey: &Journey| {
         journey.identity.hosts.is_empty()
             && journey.identity.instances.len() == 1
@@ -251,36 +243,32 @@ fn name_by_tags(journeys: &mut Vec<(Vec<String>, Journey)>) {
             && journey.facts.is_empty()
             && journey.milestones.is_empty()
     };
-    let near = |one: &[String], other: &[String]| {
-        one.iter().flat_map(|a| other.iter().map(|b| nearness(a, b))).max().unwrap_or_default()
-    };
-    let (tags, mut others): (Vec<_>, Vec<_>) =
+    let is_unnamed = |journey: &Journey| journey.identity.instances.is_empty() && !journey.identity.hosts.is_empty();
+    let (tags, mut machines): (Vec<_>, Vec<_>) =
         std::mem::take(journeys).into_iter().partition(|(_, journey)| is_tag(journey));
-    let unnamed = |journey: &Journey| journey.identity.instances.is_empty() && !journey.identity.hosts.is_empty();
-    for (files, tag) in &tags {
-        let distance = |own: &(Vec<String>, Journey)| near(&own.0, files);
-        let best = others.iter().filter(|(_, own)| unnamed(own)).map(distance).max();
-        let mut nearest = others.iter_mut().filter(|own| unnamed(&own.1) && Some(distance(own)) == best);
-        let (Some(own), None) = (nearest.next(), nearest.next()) else { continue };
-        let rivals = tags.iter().filter(|(files, _)| Some(near(&own.0, files)) >= best).count();
-        if rivals == 1 {
-            own.1.extend(tag.clone());
+    let mut unnamed = Folders::default();
+    for (at, (files, _)) in machines.iter().enumerate().filter(|(_, (_, own))| is_unnamed(own)) {
+        unnamed.add(at, files);
+    }
+    let mut tagged = Folders::default();
+    for (at, (files, _)) in tags.iter().enumerate() {
+        tagged.add(at, files);
+    }
+    let mut left = Vec::new();
+    for (at, (files, tag)) in tags.into_iter().enumerate() {
+        if let Some((machine, shared)) = unnamed.nearest(&files)
+            && let Some((own_files, own)) = machines.get_mut(machine)
+            && tagged.only(own_files, shared) == Some(at)
+        {
+            unnamed.remove(machine, own_files);
+            own.extend(tag);
+        } else {
+            // One that is nobody's names its machine all the same.
+            left.push((files, tag));
         }
     }
-    journeys.append(&mut others);
-    // One that is nobody's names its machine all the same.
-    let is_known =
-        |tag: &Journey, all: &[(Vec<String>, Journey)]| all.iter().any(|(_, own)| own.identity.meets(&tag.identity));
-    for (files, tag) in tags {
-        if !is_known(&tag, journeys) {
-            journeys.push((files, tag));
-        }
-    }
-}
-
-/// How many folders two files share.
-fn nearness(one: &str, other: &str) -> usize {
-    one.split('/').zip(other.split('/')).take_while(|(a, b)| a == b).count()
+    machines.append(&mut left);
+    *journeys = machines;
 }
 
 /// One file while it is read.
@@ -770,7 +758,7 @@ fn note(journey: &mut Journey, mut fact: Fact) {
 }
 
 /// `i-` and 8 or 17 hexadecimal digits.
-fn is_instance(text: &str) -> bool {
+pub(crate) fn is_instance(text: &str) -> bool {
     text.strip_prefix("i-").is_some_and(|id| matches!(id.len(), 8 | 17) && id.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
@@ -860,58 +848,6 @@ fn pod_in<'p>(path: &'p str, pods: &BTreeMap<String, bool>) -> Option<&'p str> {
     let begins = |name: &'p str| name.match_indices(is_end).map(move |(at, _)| &name[..at]).chain([name]);
     let known = |name: &'p str| begins(name).filter(|begin| pods.contains_key(*begin)).max_by_key(|begin| begin.len());
     path.split(['/', '_']).find_map(known)
-}
-
-/// The first year of a date that stands in the text: `2026-01-`, or as seconds since 1970.
-fn year_in(head: &[u8]) -> Option<i32> {
-    let text = String::from_utf8_lossy(head);
-    let dated = text.match_indices("20").find_map(|(at, _)| {
-        let date = text.get(at..at + 8)?;
-        let is_date =
-            date.bytes().enumerate().all(|(n, b)| if matches!(n, 4 | 7) { b == b'-' } else { b.is_ascii_digit() });
-        is_date.then(|| date.get(..4)?.parse().ok())?
-    });
-    let seconds = || text.split_once("\"ts\":")?.1.split(['.', ',']).next()?.parse().ok();
-    dated.or_else(|| DateTime::from_timestamp(seconds()?, 0).map(|time| time.year()))
-}
-
-/// Whether a file is no lines: what `aws ec2 get-console-output` prints, or base64 as the API gives it.
-fn is_one_value(head: &[u8]) -> bool {
-    let begins = head.trim_ascii_start();
-    let has = |text: &[u8]| begins.windows(text.len()).any(|window| window == text);
-    let is_console = begins.starts_with(b"{") && has(b"\"Output\"") && !has(b"\"MESSAGE\"");
-    is_console || is_base64(begins)
-}
-
-fn is_base64(bytes: &[u8]) -> bool {
-    const LEAST: usize = 200;
-    let is_digit = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'\r' | b'\n');
-    bytes.len() >= LEAST && bytes.iter().all(is_digit)
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-#[derive(Default)]
-struct ConsoleOutput {
-    instance_id: String,
-    output: String,
-}
-
-/// The text of a console, and whose it is.
-fn console(bytes: &[u8]) -> Option<(Vec<u8>, MachineNames)> {
-    let decoded = |text: &str| {
-        let text: String = text.split_whitespace().collect();
-        STANDARD.decode(text).ok()
-    };
-    if is_base64(bytes.trim_ascii()) {
-        let text = decoded(std::str::from_utf8(bytes).ok()?)?;
-        return (!text.contains(&0)).then_some((text, MachineNames::default()));
-    }
-    let console: ConsoleOutput = serde_json::from_slice(bytes).ok()?;
-    let mut identity = MachineNames::default();
-    identity.instances.extend(is_instance(&console.instance_id).then_some(console.instance_id));
-    let text = if is_base64(console.output.as_bytes()) { decoded(&console.output) } else { None };
-    Some((text.unwrap_or_else(|| console.output.into_bytes()), identity))
 }
 
 #[cfg(test)]

@@ -1,28 +1,44 @@
 //! The words of systemd about its jobs, on the console and in the journal.
 
-/// What makes a line worth a look for [`crate::boot`]. The table looks for these, too.
-pub(crate) const NEEDLES: [&str; 21] = [
+/// What begins a line about a job that failed, before the unit. Source: systemd v257 src/core/job.c
+/// `job_done_message_format`, and the units' own formats in mount.c, device.c, socket.c, swap.c and target.c.
+pub(crate) const FAILED: [&str; 6] = [
     "Failed to start ",
     "Failed to mount ",
     "Failed to listen on ",
     "Failed to activate swap ",
     "Timed out starting ",
     "Timed out waiting for device ",
-    "Dependency failed for ",
-    ": Failed with result '",
-    "ain process exited",
-    "ontrol process exited",
-    "See 'systemctl status ",
-    " running for ",
-    " running (",
-    "Started ",
-    "Finished ",
-    "Mounted ",
-    "Reached target ",
-    "Linux version ",
-    "ordering cycle",
-    "Ordering cycle found",
-    "Found dependency on ",
+];
+
+/// The same of a job that is done.
+pub(crate) const UP: [&str; 3] = ["Started ", "Finished ", "Mounted "];
+
+/// The same of a target that is reached.
+pub(crate) const REACHED: &str = "Reached target ";
+
+/// The same of a job that is not started, because one that it needs failed.
+pub(crate) const NOT_STARTED: &str = "Dependency failed for ";
+
+/// The same of a job that is deleted to break an ordering cycle.
+pub(crate) const SKIPPED: &str = "Ordering cycle found, skipping ";
+
+/// What makes a line worth a look for [`crate::boot`]. The table looks for these, too.
+pub(crate) const NEEDLES: [&[&str]; 4] = [
+    &FAILED,
+    &UP,
+    &[REACHED, NOT_STARTED, SKIPPED],
+    &[
+        ": Failed with result '",
+        "ain process exited",
+        "ontrol process exited",
+        "See 'systemctl status ",
+        " running for ",
+        " running (",
+        "Linux version ",
+        "ordering cycle",
+        "Found dependency on ",
+    ],
 ];
 
 /// What begins a line that names a unit of an ordering cycle: the first such line, and those behind it.

@@ -243,7 +243,7 @@ impl Table {
         table.reasons = reasons.into_iter().filter_map(|r| Some((Pattern::new(&r.says)?, r.reason))).collect();
         // Behind those of the rows: of what no row knows, Karpenter's errors and the steps of a boot are kept.
         let needles = table.rows.iter().map(|known| known.pattern.needle());
-        let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES);
+        let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES.into_iter().flatten().copied());
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();

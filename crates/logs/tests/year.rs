@@ -29,6 +29,26 @@ fn the_first_full_time_names_the_year_however_late_it_comes() {
 }
 
 #[test]
+fn cloud_init_names_the_year_and_a_fetched_file_does_not() {
+    let year = |line: &str| {
+        let journey = read(&format!("{KERNEL}{line}\n{REFUSED}"));
+        journey.open().first().and_then(|fact| fact.last.time).map(|time| time.year())
+    };
+    let begin = "Feb 18 11:26:52 node cloud-init[1702]:";
+    let runs = "Cloud-init v. 22.2.2 running 'init' at Tue, 18 Feb 2025 08:14:01 +0000. Up 12.31 seconds.";
+    assert_eq!(year(&format!("{begin} {runs}")), Some(2025));
+    let runs = "Cloud-init v. 22.2.2 running 'modules:final' at Tue, 18 Feb 2025 08:14:09 +0000. Up 20.02 seconds.";
+    assert_eq!(year(&format!("{begin} {runs}")), Some(2025));
+    for other in [
+        "Last-Modified: Tue, 18 Feb 2025 08:14:01 +0000",
+        "Cloud-init v. 22.2.2 running 'init' at Feb 18 2025.",
+        "Linux version 5.10.234 (gcc) #1 SMP Tue Feb 18 08:14:01 UTC 2025",
+    ] {
+        assert_eq!(year(&format!("{begin} {other}")), Some(2026), "{other}");
+    }
+}
+
+#[test]
 fn without_any_full_time_it_is_the_year_in_which_the_file_was_written() {
     let journey = read(&format!("{}{REFUSED}", KERNEL.repeat(200)));
     let open = journey.open();

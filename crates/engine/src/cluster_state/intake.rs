@@ -24,6 +24,13 @@ use readers::aws_auth::identity::Identity;
 use readers::userdata;
 use std::collections::BTreeMap;
 
+/// How far each input was read, and what was derived from all objects.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    availability: BTreeMap<Input, Availability>,
+    derived: Derived,
+}
+
 /// Objects of a dump are states, not changes: nothing was seen to happen.
 const BEFORE_EVERYTHING: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
@@ -556,15 +563,16 @@ impl ClusterState {
         self.access.remove(identity);
     }
 
-    /// How far each input could be read.
-    pub(crate) fn availability(&self) -> BTreeMap<Input, Availability> {
-        self.availability.clone()
+    /// Sets aside what objects change that do not exist and are removed again.
+    pub(crate) fn set_aside(&mut self) -> Aside {
+        Aside { availability: self.availability.clone(), derived: std::mem::take(&mut self.derived) }
     }
 
-    /// Says again what [`Self::availability`] said.
-    pub(crate) fn restore_availability(&mut self, availability: BTreeMap<Input, Availability>) {
-        self.derived = Derived::default();
-        self.availability = availability;
+    /// Takes back what [`Self::set_aside`] gave. The objects are as they were then, so what was derived from them still
+    /// holds.
+    pub(crate) fn take_back(&mut self, aside: Aside) {
+        let Aside { availability, derived } = aside;
+        (self.availability, self.derived) = (availability, derived);
     }
 
     /// Says that an input was read, or why it could not be.

@@ -27,19 +27,19 @@ pub fn lint_cluster(
         report.notes.push("Karpenter before 0.32 is not checked".to_owned());
         return report;
     }
-    let availability = state.availability();
     if let Some(upgrade) = &mut report.upgrade {
         upgrade.look_at(state);
     }
     if let Some(version) = named.karpenter {
         state.suppose_karpenter(version);
     }
+    // The machines that do not exist are no answer of the API server, and nothing that is known of the others changes.
+    let aside = state.set_aside();
     let target = Target { kubernetes: named.kubernetes.or(serves), ..named };
     let mut cluster = Cluster { state: std::mem::take(state), target, is_live: true, ..Cluster::default() };
     let mistakes = cluster.mistakes(Vec::new(), now, &mut report.notes, tells);
     *state = cluster.state;
-    // The machines that do not exist were no answer of the API server.
-    state.restore_availability(availability);
+    state.take_back(aside);
 
     let texts = texts(state);
     report.looked_at = texts.len();
@@ -86,6 +86,7 @@ fn in_object(mistake: Mistake) -> LintFinding {
 #[cfg(test)]
 mod tests {
     use super::lint_cluster;
+    use crate::cluster_state::memo::Memo;
     use crate::cluster_state::{Availability, ClusterState};
     use crate::lint::LintFinding;
     use crate::lint::upgrade::Target;
@@ -168,13 +169,17 @@ mod tests {
 
     #[test]
     fn the_check_leaves_the_cluster_as_it_was() {
+        static CLAIMS: Memo<usize> = Memo::new("how many NodeClaims");
         let text = format!("{CONFIG}{LABEL}\n");
         let mut state = cluster(&[(Input::NodeClasses, class(&text)), (Input::NodePools, pool("batch"))]);
         state.mark(Input::NodeClaims, Availability::Missing("not permitted".to_owned()));
+        let claims = |state: &ClusterState, not_known: usize| *state.once(&CLAIMS, "", || not_known);
+        assert_eq!(claims(&state, 0), 0);
         let first = lint_cluster(&mut state, Target::default(), None, now(), &|| ());
         assert_eq!(first.looked_at, 2);
         assert_eq!((state.claims().count(), state.nodes().count()), (0, 0));
         assert_eq!(state.missing(Input::NodeClaims), Some("not permitted"));
+        assert_eq!(claims(&state, 1), 0, "what was derived before is not computed again");
         assert!(state.class("EC2NodeClass", "batch").is_some() && state.pool("batch").is_some());
         assert_eq!(
             lint_cluster(&mut state, Target::default(), None, now(), &|| ()),

@@ -84,6 +84,8 @@ pub(crate) fn present_resource(resource: &str) -> &str {
 }
 
 impl Words {
+    pub const ALL: [Self; 3] = [Self::Present, Self::BeforeNodePools, Self::BeforeMachines];
+
     /// A diagnosis as JSON, in these words.
     pub fn say(self, value: &mut Value) {
         match value {
@@ -126,7 +128,8 @@ impl Words {
         fields.entry("apiVersion").and_modify(|own| *own = version.into());
     }
 
-    fn said(self, text: &str) -> String {
+    /// A text in these words.
+    pub(crate) fn said(self, text: &str) -> String {
         let (names, resources) = match self {
             Self::Present => return text.to_owned(),
             Self::BeforeNodePools => (&OF_MACHINES, &MACHINES),
