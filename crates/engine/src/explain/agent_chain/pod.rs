@@ -253,8 +253,9 @@ fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, ke
         .step(
             Risk::Inspect,
             "See which ones exist",
-            format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
+            format!("kubectl get {}s -n {namespace}", kind.to_ascii_lowercase()),
         )
+        .step(Risk::Inspect, "See what the pod reports", agent.describe())
 }
 
 /// The API server denies a call to the agent's ServiceAccount.
