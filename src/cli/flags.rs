@@ -78,7 +78,7 @@ pub struct AwsFlags {
     /// AWS region [default: the region of the cluster's Nodes, then $AWS_REGION, $AWS_DEFAULT_REGION]
     #[arg(long = "aws-region", value_name = "REGION", requires = "ask")]
     region: Option<String>,
-    /// Send all AWS requests to this address instead
+    /// Send all AWS requests to this address instead of the AWS endpoints
     #[arg(long = "aws-endpoint-url", env = "AWS_ENDPOINT_URL", value_name = "URL")]
     endpoint: Option<Uri>,
     /// Maximum number of AWS calls per minute
@@ -123,11 +123,12 @@ impl From<ModeFlag> for Mode {
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Remediation")]
 pub struct RemediationFlags {
-    /// Remove the cloud-provider taint from Nodes that the cloud controller has already initialized
+    /// Remove the taint node.cloudprovider.kubernetes.io/uninitialized from Nodes that the cloud controller has already
+    /// initialized
     #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t = ModeFlag::Off, value_name = "MODE")]
     stale: ModeFlag,
-    /// Remove the cloud-provider taint from Nodes that the cloud controller never initialized, if Karpenter has registered
-    /// them
+    /// Remove the taint node.cloudprovider.kubernetes.io/uninitialized from Nodes that the cloud controller never
+    /// initialized, if Karpenter has registered them
     #[arg(
         long = "remove-uninitialized-taints",
         env = "NODEWHY_REMOVE_UNINITIALIZED_TAINTS",

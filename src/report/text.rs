@@ -125,7 +125,8 @@ impl Page {
         self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
     }
 
-    /// The command of a fix. The commands of suspects and questions only read, so one that changes something says so.
+    /// The command of a fix. The commands of suspects and nearly all questions only read, so one that changes something
+    /// says so.
     fn first_command(&mut self, step: &FixStep) {
         let command = visible(step.command.as_deref().unwrap_or_default());
         let changes = match step.risk {
