@@ -50,7 +50,7 @@ enum Command {
     /// Find stuck nodes and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = diagnose::EXIT_CODES)]
     Diagnose(diagnose_args::Diagnose),
-    /// Show what the operator wrote about nodes that were stuck, including nodes that are gone
+    /// Show what `nodewhy run` (the operator) recorded about nodes that were stuck, including nodes that are gone
     History(history::HistoryArgs),
     /// Check EC2NodeClasses, NodePools, user data and aws-auth for mistakes that would keep new nodes from joining, now or
     /// after an upgrade

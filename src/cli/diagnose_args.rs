@@ -27,8 +27,8 @@ pub struct Diagnose {
     /// logdog) or - (standard input). Repeatable. Works with -f, or alone
     #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context"])]
     pub(super) logs: Vec<PathBuf>,
-    /// Do not read pod logs. By default nodewhy reads the last lines of the pods that a verdict points to, if you have
-    /// the right to
+    /// Do not read pod logs. By default nodewhy reads the last log lines of the pods that a verdict points to, if your
+    /// permissions allow it
     #[arg(long, conflicts_with_all = ["files", "logs"])]
     pub(super) no_logs: bool,
     #[command(flatten)]
@@ -52,8 +52,9 @@ pub struct Diagnose {
     /// Exit with 1 if a node is stuck and its verdict has at least this confidence, or if an object could not be read
     #[arg(long, value_enum)]
     pub(super) fail_on: Option<FailOn>,
-    /// Look again at this interval [default: 30s] and print the answer again when a verdict changes. JSON is one line per
-    /// answer, YAML one document. Ctrl-C ends it. With --fail-on, the first such verdict ends it too
+    /// Look again at this interval [default: 30s] and print the answer again when a verdict changes. JSON prints one line
+    /// per answer, YAML prints one document per answer. Ctrl-C ends it. With --fail-on, it also ends as soon as
+    /// --fail-on makes the exit code 1
     #[arg(short, long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = seconds)]
     pub(super) watch: Option<u32>,
     #[arg(long, value_enum, default_value_t)]
@@ -109,7 +110,7 @@ impl Diagnose {
         let Some(name) = self.names.first() else { return Ok(survey) };
         let unknown = || {
             format!(
-                "no NodeClaim, Node, NodePool, node class or instance is called {name}; of one that is gone, `nodewhy history {name}` shows what the operator wrote"
+                "no NodeClaim, Node, NodePool, node class or instance is called {name}; of one that is gone, `nodewhy history {name}` shows what `nodewhy run` recorded"
             )
         };
         survey.of_name(state, name).ok_or_else(unknown)

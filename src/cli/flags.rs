@@ -13,28 +13,30 @@ use http::Uri;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct ThresholdFlags {
-    /// How long a NodeClaim may have no EC2 instance
+    /// Report a NodeClaim that has no EC2 instance after this time
     #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     launch: u32,
-    /// How long an instance may run without a Node (doubled for Windows)
+    /// Report an instance that has no Node after this time (doubled for Windows)
     #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     join: u32,
-    /// How long a Node may wait until Karpenter registers it
+    /// Report a Node that Karpenter has not registered after this time
     #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     register: u32,
-    /// How long a registered Node may wait until Karpenter initializes it
+    /// Report a registered Node that Karpenter has not initialized after this time
     #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     initialize: u32,
     /// Like --initialize-threshold, for Nodes that wait for device plugins or drivers
     #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     devices: u32,
-    /// How long a Node that was Ready may be NotReady or unusable (doubled for disk, memory or PID pressure and missing pod IPs)
+    /// Report a Node that was Ready and has been NotReady or unusable for this time (doubled for pressure of disk, memory
+    /// or PIDs, and for missing pod IPs)
     #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     ready: u32,
-    /// How long the deletion of a NodeClaim or Node may make no progress
+    /// Report a NodeClaim or Node whose deletion has made no progress for this time
     #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     terminate: u32,
-    /// Minimum wait at every stage. If the cause is proven, nodewhy reports the node after this wait
+    /// Shortest wait at every stage. nodewhy reports a node after this time if its cause is proven, and otherwise after
+    /// the threshold of its stage
     #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     proven: u32,
 }
@@ -76,7 +78,7 @@ pub struct AwsFlags {
     /// AWS region [default: the region of the cluster's Nodes, then $AWS_REGION, $AWS_DEFAULT_REGION]
     #[arg(long = "aws-region", value_name = "REGION", requires = "ask")]
     region: Option<String>,
-    /// Send all AWS requests to this address instead
+    /// Send all AWS requests to this address instead of the AWS endpoints
     #[arg(long = "aws-endpoint-url", env = "AWS_ENDPOINT_URL", value_name = "URL")]
     endpoint: Option<Uri>,
     /// Maximum number of AWS calls per minute
@@ -121,11 +123,12 @@ impl From<ModeFlag> for Mode {
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Remediation")]
 pub struct RemediationFlags {
-    /// Remove the cloud-provider taint from Nodes that the cloud controller has already initialized
+    /// Remove the taint node.cloudprovider.kubernetes.io/uninitialized from Nodes that the cloud controller has already
+    /// initialized
     #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t = ModeFlag::Off, value_name = "MODE")]
     stale: ModeFlag,
-    /// Remove the cloud-provider taint from Nodes that the cloud controller never initialized, if Karpenter has registered
-    /// them
+    /// Remove the taint node.cloudprovider.kubernetes.io/uninitialized from Nodes that the cloud controller never
+    /// initialized, if Karpenter has registered them
     #[arg(
         long = "remove-uninitialized-taints",
         env = "NODEWHY_REMOVE_UNINITIALIZED_TAINTS",

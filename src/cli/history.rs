@@ -1,4 +1,4 @@
-//! `nodewhy history`: what the operator wrote of machines that were stuck, also of those that are gone.
+//! `nodewhy history`: what the operator recorded about machines that were stuck, also about those that are gone.
 
 use super::flags::LiveFlags;
 use super::{BAD_INPUT, NO_CLUSTER, answer, block_on, connect, fail};
@@ -29,7 +29,8 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Output {
-    /// One line per verdict, newest incident first. The NodePool of an incident comes before its machines
+    /// One line per verdict, newest incident first. An incident begins with the line of its NodePool, if there is one.
+    /// Its NodeClaims and Nodes follow
     #[default]
     Text,
     Json,

@@ -52,7 +52,7 @@ pub struct UserDataArgs {
     cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: UserDataFormat,
-    /// Exit with 1 if user data keeps the node from joining (stop), or if a part of it has no effect (lost; includes stop)
+    /// Exit with 1 if the user data has a mistake of this kind
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
     #[arg(long, value_enum, default_value_t)]
@@ -61,7 +61,7 @@ pub struct UserDataArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum UserDataFormat {
-    /// Tables, and mistakes with carets
+    /// Tables. Each mistake is marked with ^ below its line
     #[default]
     Text,
     /// An EffectiveUserDataList; with --diff a UserDataDifferenceList
@@ -70,7 +70,9 @@ enum UserDataFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FailOn {
+    /// It keeps the node from joining
     Stop,
+    /// Like stop, or a part of the user data has no effect
     Lost,
 }
 

@@ -81,10 +81,10 @@ pub fn who(group: &[Diagnosed]) -> String {
     format!("{named} and {} more{}", group.len() - 1, of_pool(group))
 }
 
-/// `stuck at Join for 7m 48s`. At the stage Ready it says more: "stuck at Ready" sounds as if the node were Ready.
+/// `stuck at Join for 7m 48s`. The stage Ready has other words: "stuck at Ready" sounds as if the node were Ready.
 pub fn stuck(stage: Stage, waited: &str) -> String {
     match stage {
-        Stage::Ready => format!("unusable for {waited} (stage Ready)"),
+        Stage::Ready => format!("NotReady or unusable for {waited}"),
         _ => format!("stuck at {stage:?} for {waited}"),
     }
 }

@@ -3,7 +3,7 @@
 use crate::report::grouping::{self, Next, SUSPECTS};
 use crate::report::visible::{in_a_line, visible};
 use crate::report::{Style, judged, snippet};
-use engine::api::{Blame, Fix, NodeDiagnosis, NodeDiagnosisStatus, Suspect};
+use engine::api::{Blame, Fix, FixStep, NodeDiagnosis, NodeDiagnosisStatus, Risk, Suspect};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
 use std::fmt::Write;
@@ -100,12 +100,12 @@ impl Page {
         let mut page = &status.cause;
         match grouping::next(status) {
             Some(Next::Suspect(first, others)) => {
-                self.line(2, &format!("first suspect: {}: {}", first.grounds.cause, first.grounds.summary));
+                self.line(2, &format!("suspect (not proven): {}: {}", first.grounds.cause, first.grounds.summary));
                 self.command(4, &first.command);
                 let others: Vec<&str> =
                     others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.grounds.cause).collect();
                 if !others.is_empty() {
-                    self.line(2, &format!("then: {}", others.join(", ")));
+                    self.line(2, &format!("other suspects: {}", others.join(", ")));
                 }
                 page = &first.grounds.cause;
             }
@@ -116,13 +116,25 @@ impl Page {
             Some(Next::Fix(fix)) => {
                 self.line(2, &format!("fix: {}", fix.summary));
                 self.risk(2, fix);
-                if let Some(command) = fix.steps.iter().find_map(|step| step.command.as_deref()) {
-                    self.command(4, command);
+                if let Some(step) = fix.steps.iter().find(|step| step.command.is_some()) {
+                    self.first_command(step);
                 }
             }
             None => {}
         }
         self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
+    }
+
+    /// The command of a fix. The commands of suspects and nearly all questions only read, so one that changes something
+    /// says so.
+    fn first_command(&mut self, step: &FixStep) {
+        let command = visible(step.command.as_deref().unwrap_or_default());
+        let changes = match step.risk {
+            Risk::Inspect => "",
+            _ if command.starts_with("aws ") => "changes your AWS account: ",
+            _ => "changes the cluster: ",
+        };
+        let _ = writeln!(self.out, "    {changes}$ {command}");
     }
 
     /// What the fix does to running pods. An older operator has not said it.

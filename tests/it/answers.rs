@@ -239,9 +239,16 @@ fn a_pool_and_a_class_list_their_machines_by_cause_and_themselves_where_they_are
 fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
     const CASE: &str = "tests/cases/671-typha-does-not-tolerate-what-calico-node-set/cluster.yaml";
     let answer = run(&["diagnose", "-f", CASE], "");
-    answer.says(&["NodeClaim default-ctx5r and 2 more, unusable for 26m 45s (stage Ready)", "3 are stuck"]);
+    answer.says(&["NodeClaim default-ctx5r and 2 more, NotReady or unusable for 26m 45s", "3 are stuck"]);
     answer.says(&["risk: A change of Deployment calico-typha restarts its pods."]);
+    assert!(!answer.out.contains("changes the cluster"), "its command only reads: {}", answer.out);
     assert_eq!(answer.out.matches("NetworkUnavailable (Certain)").count(), 1, "{}", answer.out);
+}
+
+#[test]
+fn a_command_that_changes_the_cluster_says_so() {
+    let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
+    dump.diagnose(&[]).says(&["changes the cluster: $ kubectl edit ec2nodeclass default"]);
 }
 
 #[test]
@@ -412,8 +419,12 @@ fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal(
         for width in [60, report::WIDTH] {
             let text = shown(&survey, width, false);
             // Commands, names and the user's own words are not broken, so that they can be copied.
-            let is_whole =
-                |line: &str| !line.trim().contains(' ') || line.trim().starts_with('$') || line.contains(" | ");
+            let is_command = |line: &str| {
+                ["$ ", "changes the cluster: $ ", "changes your AWS account: $ "]
+                    .iter()
+                    .any(|begin| line.trim().starts_with(begin))
+            };
+            let is_whole = |line: &str| !line.trim().contains(' ') || is_command(line) || line.contains(" | ");
             let wide = text.lines().find(|line| line.chars().count() > width && !is_whole(line));
             assert_eq!(wide, None, "{}", path.display());
         }

@@ -136,11 +136,11 @@ pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, 
     let evidence = Evidence::new(
         format!("NodePool/{}", pool.name()),
         format!(r#"NodeClaims: status.conditions[?(@.type=="{condition}")]"#),
-        format!("not True on {LINE} machines or more, while others pass"),
+        format!("not True on {LINE} NodeClaims or more, while others pass"),
         missing,
     )
     .figures(format!(
-        "{count} machines; the last one passed at {}, those of that minute after {} and more",
+        "{count} NodeClaims; the last one passed at {}, those of that minute after {} and more",
         super::timestamp(pace.last),
         super::duration(pace.waited),
     ));

@@ -139,7 +139,7 @@ pub fn ignored_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
 
 /// A NodePool of reserved capacity that a pod could have a machine of, while Karpenter says nothing of the pod.
 pub fn deferred_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
-    let because = "no Node has room for the pod, and Karpenter neither makes a machine for it nor says why";
+    let because = "no Node has room for the pod, and Karpenter neither launches a node for it nor says why";
     let wait = pod_wait(pod, pod.metadata.creation_timestamp?, because, t)?;
     // What Karpenter has to say of a pod, it says every five minutes.
     let patience = t.launch * 5;
@@ -148,19 +148,19 @@ pub fn deferred_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
 
 /// A NodePool whose machines come out too small for the pod that they are made for.
 pub fn outgrown_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
-    pod_wait(pod, since, "no Node has room for the pod, and each machine that Karpenter makes for it is too small", t)
+    pod_wait(pod, since, "no Node has room for the pod, and each node that Karpenter launches for it is too small", t)
 }
 
 /// A NodePool whose machines are removed before the pod gets there that they are made for.
 pub fn emptied_early_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
-    let because = "no Node has taken the pod, and each machine that Karpenter makes for it is removed as empty";
+    let because = "no Node has taken the pod, and each node that Karpenter launches for it is removed as empty";
     let wait = pod_wait(pod, since, because, t)?;
     Some(Wait { symptom: Symptom::EmptiedEarly, ..wait })
 }
 
 /// A NodePool whose machines all have the port taken that the pod asks for.
 pub fn port_held_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
-    let because = "no Node has its port free, and on each machine that Karpenter makes for it the port is taken";
+    let because = "no Node has its port free, and on each node that Karpenter launches for it the port is taken";
     let wait = pod_wait(pod, since, because, t)?;
     Some(Wait { symptom: Symptom::PortHeld, ..wait })
 }

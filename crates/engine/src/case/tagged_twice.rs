@@ -60,7 +60,7 @@ pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &
     }
     let found = tagged_twice(cluster, node, now)?;
     let about = &found.event.involved_object;
-    let because = "load balancers do not take machines with two such groups";
+    let because = "load balancers do not take nodes with two such groups";
     let evidence =
         Evidence::new(format!("Event {}/{}", about.kind, about.name), "message", found.event.said(), because);
     let wait = Wait::new(Stage::Ready, found.since, t.ready * 3, t, evidence);

@@ -125,7 +125,7 @@ impl Wait {
     pub(super) fn of_static_drift(claim: &NodeClaim, since: DateTime<Utc>, t: &Thresholds) -> Self {
         let drifted = claim.condition("Drifted").map(Condition::shown).unwrap_or_default();
         let object = format!("NodeClaim/{}", claim.name());
-        let because = "the machine is not as its NodePool or node class asks for any more, and none replaces it";
+        let because = "the NodeClaim no longer matches its NodePool or node class, and no other one replaces it";
         let evidence = Evidence::new(object, r#"status.conditions[?(@.type=="Drifted")]"#, drifted, because);
         Self { symptom: Symptom::DriftHeld, ..Self::new(Stage::Launch, since, t.terminate, t, evidence) }
             .only_with_proof()
@@ -134,7 +134,7 @@ impl Wait {
     pub(super) fn of_drift_at_once(claim: &NodeClaim, since: DateTime<Utc>, t: &Thresholds) -> Self {
         let drifted = claim.condition("Drifted").map(Condition::shown).unwrap_or_default();
         let object = format!("NodeClaim/{}", claim.name());
-        let because = "Karpenter will replace a machine that it made minutes ago";
+        let because = "Karpenter will replace a NodeClaim that it created minutes ago";
         let evidence = Evidence::new(object, r#"status.conditions[?(@.type=="Drifted")]"#, drifted, because);
         Self { symptom: Symptom::DriftsAtOnce, ..Self::new(Stage::Launch, since, t.launch, t, evidence) }
     }

@@ -103,7 +103,7 @@ impl Split<'_> {
         let (what, verb) = (self.dimension.what, self.by.verb());
         let because = match self.by {
             Passed::Joined => format!("the {what} separates the machines that fail from those that joined"),
-            Passed::InService => format!("the {what} separates the machines that fail from those in service"),
+            Passed::InService => format!("the {what} separates the nodes that fail from those in service"),
         };
         let observed = format!("{what} {value}: none {verb}; other values, such as {elsewhere}: all {verb}");
         let figures = format!("0 of {failed} {verb}; elsewhere {passed} of {passed}");

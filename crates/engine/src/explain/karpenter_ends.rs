@@ -59,11 +59,14 @@ impl KarpenterEnds<'_> {
 
     pub(crate) fn onto(self, case: &Case, finding: Finding, namespace: &str, deployment: &str) -> Finding {
         let Self { fact, pod } = &self;
-        let because = fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()));
+        let because = match fact.reason {
+            Some(Reason::AccessDenied) => ", because IAM denies a call".to_owned(),
+            reason => reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words())),
+        };
         let queue = case.karpenter().and_then(|karpenter| karpenter.interruption_queue.as_deref());
         let queue = queue.filter(|_| fact.reason == Some(Reason::NoQueue));
         let queue = queue.map_or_else(String::new, |queue| format!(" (INTERRUPTION_QUEUE is {queue})"));
-        let ends = format!("Its pod {} ends{because}{queue}: {}", pod.metadata.name, excerpt(&fact.last.text));
+        let ends = format!("Its pod {} exits{because}{queue}: {}", pod.metadata.name, excerpt(&fact.last.text));
         let finding = finding.adding(&ends).with(self.told());
         let settings = Blame::object("apps/v1", "Deployment", deployment)
             .namespace(namespace)
@@ -72,11 +75,11 @@ impl KarpenterEnds<'_> {
         match fact.reason {
             Some(Reason::NoQueue) => finding
                 .blaming(settings)
-                .fix("Create the queue with its rules, as the guide's CloudFormation or the Terraform module does, or leave settings.interruptionQueue empty. Neither disrupts nodes.")
+                .fix("Create the queue with its rules, as the CloudFormation template of Karpenter's Getting Started guide or the Terraform module does, or leave settings.interruptionQueue empty. Neither disrupts nodes.")
                 .step(Risk::Mutating, "Name a queue that exists, or none", Some(edit)),
             Some(Reason::Setting) => finding
                 .blaming(settings)
-                .fix("Correct the setting that the line names, in the values of the chart.")
+                .fix("Correct the setting that the log line names, in the values of the chart.")
                 .step(Risk::Mutating, "Correct the setting", Some(edit)),
             Some(Reason::NotConverted) => of_kind(fact, finding).fix("Set Karpenter's Service and its port in spec.conversion of the CustomResourceDefinitions (chart karpenter-crd: webhook.serviceName, webhook.serviceNamespace, webhook.port), in the same version as Karpenter."),
             Some(Reason::NoKind) => {
@@ -84,7 +87,7 @@ impl KarpenterEnds<'_> {
             }
             Some(Reason::Forbidden) => finding
                 .blaming(Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", deployment))
-                .fix("Give Karpenter's ServiceAccount the permission that the line names: reinstall the chart of this version with its ClusterRoles. Those that an older release left grant older kinds.")
+                .fix("Give Karpenter's ServiceAccount the permission that the log line names: reinstall the chart of this version with its ClusterRoles. Those that an older release left grant older kinds.")
                 .step(
                     Risk::Inspect,
                     "See what its ClusterRoles permit",
@@ -99,7 +102,7 @@ impl KarpenterEnds<'_> {
             Some(Reason::NoCredentials) => finding
                 .blaming(account(pod, namespace))
                 .fix("Give Karpenter's ServiceAccount a role: through IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider), or through an association of EKS Pod Identity."),
-            _ => finding.fix("Correct what the line names. Karpenter then starts again by itself."),
+            _ => finding.fix("Correct what the log line names. Karpenter then starts again by itself."),
         }
     }
 }
@@ -135,9 +138,9 @@ fn denied(finding: Finding, fact: &Fact, pod: &Pod, namespace: &str) -> Finding 
     match fact.names.get("role").filter(|_| !fact.last.text.contains("AssumeRoleWithWebIdentity")) {
         Some(role) => finding
             .blaming(Blame::object("", "IAMRole", role))
-            .fix(format!("Allow {} in a policy of role {role}. The guide's CloudFormation and the Terraform module contain all that Karpenter needs.", call.map_or("the call that the line names", |denial| denial.call))),
+            .fix(format!("Allow {} in a policy of role {role}. The CloudFormation template of Karpenter's Getting Started guide and the Terraform module contain all that Karpenter needs.", call.map_or("the call that the log line names", |denial| denial.call))),
         None => finding.blaming(account(pod, namespace)).fix(
-            "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy. The line names the denied call.",
+            "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy. The log line names the denied call.",
         ),
     }
 }

@@ -99,7 +99,7 @@ const ERRORS: &[LaunchError] = &[
         &["QUOTA_EXCEEDED", "quotaExceeded"],
         FaultIn::Account,
         "a quota of the project is used up in the region",
-        "Raise the quota that the message names, or allow machines, zones or regions that do not count towards it.",
+        "Raise the quota that the message names, or allow instance types, zones or regions that do not count towards it.",
     ),
     LaunchError::new(
         &["iam:PassRole"],

@@ -158,7 +158,7 @@ pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
         return match tables.filter(|_| passages.iter().all(|(_, passage)| *passage == Passage::Open)) {
             Some(tables) => Opinion::ruled_out(
                 tables,
-                format!("names, routes, ACLs and security groups let the machine through to {}", listed(needed)),
+                format!("names, routes, ACLs and security groups let the instance through to {}", listed(needed)),
             ),
             None => Opinion::Silent,
         };
@@ -170,7 +170,7 @@ pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
         // A Node that joined long ago says nothing of what the boot needs.
         let is_newer = node.metadata.creation_timestamp.is_some_and(|at| at >= case.wait.since);
         if api == Api::Cluster || is_newer {
-            return Opinion::ruled_out(node, "it is Ready, in the machine's subnet and with its security groups");
+            return Opinion::ruled_out(node, "it is Ready, in the instance's subnet and with its security groups");
         }
         // What refuses may be a hop that this Node gets past on its way to the API server.
         if way.to(Api::Cluster) != Passage::Open {
@@ -242,9 +242,9 @@ fn finding(case: &Case, way: &Way, api: Api, obstacle: &RefusingHop) -> Finding 
             "SubnetId, SecurityGroups",
             place,
             if also.is_empty() {
-                "the machine's place".to_owned()
+                "the instance's place".to_owned()
             } else {
-                format!("the machine's place; the same hop blocks it from {}", also.join(", "))
+                format!("the instance's place; the same hop blocks it from {}", also.join(", "))
             },
         )
         .told_by_aws(instance.and_then(|instance| instance.at))

@@ -116,13 +116,13 @@ const UNREACHABLE_ELSEWHERE: Pull = Pull {
 
 /// No registry serves `localhost/…`: such an image is imported when the machine image is built.
 /// Source: awslabs/amazon-eks-ami#2729, #2122.
-const OF_MACHINE_IMAGE: &str = "Pin a machine image whose nodes join: this image comes with it, and no registry has it. Then replace the node, which moves its pods.";
+const OF_MACHINE_IMAGE: &str = "Pin an AMI whose nodes join: this image comes with it, and no registry has it. Then replace the node, which moves its pods.";
 
 /// A script of the machine image asks ECR for a login and names no region. No registry and no permission is at fault.
 /// Source: awslabs/amazon-eks-ami#1629, #1626; v20240202 files/pull-sandbox-image.sh.
 const NO_REGION: Pull = Pull {
     why: "a script on the node calls AWS without a region",
-    fix: "Pin a machine image whose nodes join (spec.amiSelectorTerms of the node class), because the script belongs to the image. Amazon Linux 2 images of v20240202 have this fault, and later releases do not.",
+    fix: "Pin an AMI whose nodes join (spec.amiSelectorTerms of the node class), because the script belongs to the image. Amazon Linux 2 images of v20240202 have this fault, and later releases do not.",
     is_about_network: false,
 };
 

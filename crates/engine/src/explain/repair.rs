@@ -119,12 +119,10 @@ fn said(event: &Event, because: &'static str) -> Evidence {
 
 /// The step that replaces the node. Without a NodeClaim its node group replaces it.
 pub(crate) fn or_replace(case: &Case, finding: Finding) -> Finding {
-    match case.claim {
-        Some(claim) => finding.step(
-            Risk::Destructive,
-            "Replace the node. Karpenter drains its pods first",
-            Some(format!("kubectl delete nodeclaim {}", claim.name())),
-        ),
-        None => finding,
-    }
+    let Some(claim) = case.claim else { return finding };
+    let step = match case.node {
+        Some(_) => "Replace the node. Karpenter drains its pods first",
+        None => "Replace the instance, which has no Node",
+    };
+    finding.step(Risk::Destructive, step, Some(format!("kubectl delete nodeclaim {}", claim.name())))
 }

@@ -32,7 +32,7 @@ fn own_profile<'w>(case: &Case<'w>) -> Option<&'w str> {
 /// The object that shows the machine's role.
 pub(crate) fn shown(case: &Case, role: &str) -> Evidence {
     let says = |class: &&NodeClass| class.spec.role.as_deref().is_some_and(|own| own.rsplit('/').next() == Some(role));
-    let because = "the machines have this role";
+    let because = "the instances have this role";
     match (case.class().filter(says), profile_name(case)) {
         (None, Some(profile)) => {
             Evidence::new(format!("iam:GetInstanceProfile {profile}"), "InstanceProfile.Roles[0]", role, because)

@@ -69,7 +69,7 @@ pub(crate) fn volume_refusal(class: &NodeClass, volume: &BlockDevice) -> Option<
         return no("volumeSize", format!("{gib} GiB as {name}"), format!("Make it {least}Gi or more."));
     }
     if !type_.boots && boots(class, volume) {
-        return no("volumeType", format!("{name}, from which no machine boots"), "Use gp3.".into());
+        return no("volumeType", format!("{name}, from which no instance boots"), "Use gp3.".into());
     }
     let throughput = ebs.throughput.and_then(|set| u64::try_from(set).ok());
     if let Some(set) = throughput.filter(|_| name != "gp3") {

@@ -108,10 +108,10 @@ fn limit(pool: &NodePool) -> Option<Flaw> {
     (millis > 0 && millis < least.checked_mul(1_000)?).then(|| Flaw {
         cause: "LimitBelowSmallest",
         message: format!(
-            "NodePool {} is limited to {text} CPUs, and the smallest machine that its requirements allow has {least}: nothing is ever launched for it.",
+            "NodePool {} is limited to {text} CPUs, and the smallest instance type that its requirements allow has {least}: nothing is ever launched for it.",
             pool.name()
         ),
-        fix: format!("Make the limit {least} or more, or allow smaller machines."),
+        fix: format!("Make the limit {least} or more, or allow smaller instance types."),
         field: "spec.limits.cpu".into(),
         fatal: true,
     })
@@ -183,7 +183,7 @@ fn taint<'o>(pool: &NodePool, daemon_sets: impl Iterator<Item = &'o DaemonSet>) 
     Some(Flaw {
         cause: "TaintKeepsNetworkAway",
         message: format!(
-            "NodePool {} gives its machines the taint {}:{}, which DaemonSet {} does not tolerate: they get no network from it and never become Ready.",
+            "NodePool {} gives its nodes the taint {}:{}, which DaemonSet {} does not tolerate: they get no network from it and never become Ready.",
             pool.name(),
             taint.key,
             taint.effect,

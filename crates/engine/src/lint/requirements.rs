@@ -159,7 +159,7 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             };
             flaws.push(Flaw {
                 cause: "UnknownValue",
-                message: format!("NodePool {pool} has the value {value:?} for {key}, which no machine has, {outcome}."),
+                message: format!("NodePool {pool} has the value {value:?} for {key}, which no node has, {outcome}."),
                 fix: nearest(value, known.unwrap_or_default())
                     .filter(|near| !near.is_empty())
                     .map(|near| format!("Did you mean {near}?"))
@@ -297,7 +297,7 @@ pub fn taints_twice(pool: &NodePool) -> Vec<Flaw> {
         .map(|(at, taint)| Flaw {
             cause: "TaintTwice",
             message: format!(
-                "NodePool {} has {}:{} among taints and startupTaints: whoever removes the one removes the other, or the machine is never initialized.",
+                "NodePool {} has {}:{} among taints and startupTaints: whoever removes the one removes the other, or the node is never initialized.",
                 pool.name(),
                 taint.key,
                 taint.effect

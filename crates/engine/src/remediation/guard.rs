@@ -117,7 +117,7 @@ pub const ALL: &[Guard] = &[
     both("NoProviderID", "spec.providerID is set", NODE, provider_id),
     both(
         "NotRegistered",
-        "Karpenter vouches for the machine: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
+        "Karpenter vouches for the node: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
         CLAIM,
         registered,
     ),
@@ -287,7 +287,7 @@ fn internal_ip(scene: &Scene) -> Result<(), String> {
     if address.parse().is_ok_and(usable) {
         Ok(())
     } else {
-        Err(format!("InternalIP {address:?} is not the address of a machine"))
+        Err(format!("InternalIP {address:?} is not the address of a node"))
     }
 }
 

@@ -31,7 +31,7 @@ pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
         };
         Some(
             Suspicion::new(
-                format!("The access entry of the node role {role} is missing, or has type STANDARD instead of {wanted}, so the API server rejects the kubelet."),
+                format!("Perhaps the access entry of the node role {role} is missing, or has type STANDARD instead of {wanted}, so the API server rejects the kubelet."),
                 entry_command(case, role),
                 format!("no such entry, or a type other than {wanted}"),
             )
@@ -54,7 +54,7 @@ pub const ROLE_LOST_ITS_ACCESS: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "The node role {role} is no longer authorized: its access entry, or its line in aws-auth, is gone."
+                    "Perhaps the node role {role} is no longer authorized: its access entry, or its line in aws-auth, is gone."
                 ),
                 entry_command(case, role),
                 "no such entry, and no line for the role in aws-auth",
@@ -85,7 +85,7 @@ pub const OTHER_ENDPOINT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is not this cluster's endpoint.",
+                    "Perhaps CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is not this cluster's endpoint.",
                     karpenter.deployment
                 ),
                 format!("aws eks describe-cluster --name {cluster} --query cluster.endpoint"),
@@ -112,7 +112,7 @@ pub const OTHER_NAME: CauseCandidate = CauseCandidate {
         }
         Some(
             Suspicion::new(
-                "The kubelet's Node has another name than EC2 gives the instance, because of a domain in the VPC's DHCP options or an override. The API server refuses it.",
+                "Perhaps the kubelet's Node has another name than EC2 gives the instance, because of a domain in the VPC's DHCP options or an override, and the API server refuses it.",
                 CONSOLE,
                 "kubelet: node … is not allowed to modify node …; then compare aws ec2 describe-dhcp-options, domain-name",
             )
@@ -156,7 +156,7 @@ pub const CLOCK: CauseCandidate = CauseCandidate {
         let seen = ahead.or_else(touched)?;
         Some(
             Suspicion::new(
-                "The clock of the instance is wrong, so certificates and tokens are not valid at its time.",
+                "Perhaps the clock of the instance is wrong, so certificates and tokens are not valid at its time.",
                 CONSOLE,
                 "certificate has expired or is not yet valid; chronyd without a source",
             )
@@ -193,11 +193,11 @@ pub const ADMISSION: CauseCandidate = CauseCandidate {
     weigh: |case, differential| {
         let (summary, seen) = match case.node {
             Some(node) => (
-                format!("An admission webhook or policy refuses Karpenter's changes of Node {}.", node.name()),
+                format!("Perhaps an admission webhook or policy refuses Karpenter's changes of Node {}.", node.name()),
                 "the Node exists, but Karpenter cannot mark it as registered",
             ),
             None => (
-                "An admission webhook or policy refuses the Node that the kubelet creates.".to_owned(),
+                "Perhaps an admission webhook or policy refuses the Node that the kubelet creates.".to_owned(),
                 differential.reporting.as_ref().map(|_| REPORTS).or_else(|| differential.together())?,
             ),
         };

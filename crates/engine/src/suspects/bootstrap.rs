@@ -15,7 +15,7 @@ pub const USER_DATA: CauseCandidate = CauseCandidate {
         let what = if text.contains("[settings") { "its settings (TOML)" } else { "its scripts or settings" };
         Some(
             Suspicion::new(
-                format!("User data (userData) of {} {} stops the boot before the kubelet: {what} fail on the instance.", class.kind, class.name()),
+                format!("Perhaps user data (userData) of {} {} stops the boot before the kubelet: {what} fail on the instance.", class.kind, class.name()),
                 CONSOLE,
                 "the last lines before it stops: cloud-init, nodeadm, bootstrap.sh, or Bottlerocket's early-boot-config and bootstrap containers",
             )
@@ -40,7 +40,7 @@ pub const NO_TOKEN: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "The image asks for its user data without a token (IMDSv1), and {} {} requires one (httpTokens).",
+                    "Perhaps the image asks for its user data without a token (IMDSv1), and {} {} requires one (httpTokens).",
                     class.kind,
                     class.name()
                 ),
@@ -66,7 +66,7 @@ pub const KUBELET_SETTINGS: CauseCandidate = CauseCandidate {
         };
         Some(
             Suspicion::new(
-                format!("The kubelet exits on its settings: {whose}."),
+                format!("Perhaps the kubelet exits on its settings: {whose}."),
                 CONSOLE,
                 "kubelet: failed to parse a flag or the configuration, unknown labels, an invalid taint",
             )
@@ -88,7 +88,7 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
         let own_image = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
         Some(
             Suspicion::new(
-                "The boot of this one instance gave up: nodeadm-run, containerd or a download was too slow, and is not tried again.",
+                "Perhaps the boot of this one instance gave up: nodeadm-run, containerd or a download was too slow, and is not tried again.",
                 CONSOLE,
                 "nodeadm-run or bootstrap.sh in error: timeout, connection refused by containerd, the sandbox (pause) image",
             )
@@ -108,7 +108,7 @@ pub const EMPTY_NODE_NAME: CauseCandidate = CauseCandidate {
         let single = differential.is_single(case).then_some(SINGLE)?;
         Some(
             Suspicion::new(
-                "EC2 had no private DNS name for the instance when the kubelet started, so its Node has no name.",
+                "Perhaps EC2 had no private DNS name for the instance when the kubelet started, so its Node has no name.",
                 CONSOLE,
                 "kubelet: an empty node name, or \"hostname-override\" without a value",
             )
@@ -126,7 +126,7 @@ pub const INSTANCE_ENDED: CauseCandidate = CauseCandidate {
         let spot = differential.split(case, "capacity type").filter(|split| split.value == "spot");
         Some(
             Suspicion::new(
-                "The instance has ended, or its hardware fails.",
+                "Perhaps the instance has ended, or its hardware fails.",
                 STATE,
                 "a state other than running, and its reason",
             )
@@ -146,7 +146,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         let named = key.unwrap_or("the account's default key");
         Some(
             Suspicion::new(
-                format!("EC2 ends the instance at once: it is not allowed to use {named} to decrypt its volume (KMS)."),
+                format!("Perhaps EC2 ends the instance at once: it is not allowed to use {named} to decrypt its volume (KMS)."),
                 STATE,
                 "terminated, Client.InternalError or Client.InvalidKMSKey.InvalidState",
             )

@@ -27,7 +27,7 @@ pub const IMAGE_NOT_AVAILABLE: CauseCandidate = CauseCandidate {
         let first = ids.first()?;
         Some(
             Suspicion::new(
-                format!("The image (AMI) {} cannot be launched: it is still pending, was withdrawn, or is not shared with this account.", names.first().filter(|name| !name.is_empty()).unwrap_or(first)),
+                format!("Perhaps the image (AMI) {} cannot be launched: it is still pending, was withdrawn, or is not shared with this account.", names.first().filter(|name| !name.is_empty()).unwrap_or(first)),
                 format!("aws ec2 describe-images --image-ids {} --query 'Images[].[ImageId,State,StateReason]'", ids.join(" ")),
                 "a state other than available, or InvalidAMIID.NotFound",
             )
@@ -48,7 +48,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "EC2 is not allowed to use {key}, with which {} {} encrypts its volumes (KMS).",
+                    "Perhaps EC2 is not allowed to use {key}, with which {} {} encrypts its volumes (KMS).",
                     class.kind,
                     class.name()
                 ),
@@ -72,7 +72,7 @@ pub const RIGHTS: CauseCandidate = CauseCandidate {
         let role = account.and_then(|account| account.role_arn()).unwrap_or("the role of Karpenter's controller");
         Some(
             Suspicion::new(
-                format!("{role} is not allowed to create what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
+                format!("Perhaps {role} is not allowed to create what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
                 format!("{} | grep -iE 'unauthorized|accessdenied|passrole'", commands::karpenter_log(case)),
                 "UnauthorizedOperation or AccessDenied, with the action",
             )

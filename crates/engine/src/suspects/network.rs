@@ -24,10 +24,10 @@ fn zone<'w>(case: &Case<'w>) -> Option<&'w str> {
 
 fn named(subnets: &[&str], case: &Case) -> String {
     match (subnets, case.class()) {
-        ([], Some(class)) => format!("The subnet of {} {}", class.kind, class.name()),
-        ([], None) => "The subnet".to_owned(),
-        ([one], _) => format!("The subnet {one}"),
-        (several, _) => format!("One of the subnets {}", several.join(", ")),
+        ([], Some(class)) => format!("the subnet of {} {}", class.kind, class.name()),
+        ([], None) => "the subnet".to_owned(),
+        ([one], _) => format!("the subnet {one}"),
+        (several, _) => format!("one of the subnets {}", several.join(", ")),
     }
 }
 
@@ -54,7 +54,7 @@ pub const ZONE: CauseCandidate = CauseCandidate {
         let subnets = subnets(case);
         Some(
             Suspicion::new(
-                format!("{} in zone {} has no route to the API server.", named(&subnets, case), split.value),
+                format!("Perhaps {} in zone {} has no route to the API server.", named(&subnets, case), split.value),
                 routes(&subnets),
                 ROUTE,
             )
@@ -81,7 +81,7 @@ pub const NO_ROUTE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "{} has no NAT gateway and no VPC endpoints: the instance reaches neither AWS nor the API server.",
+                    "Perhaps {} has no NAT gateway and no VPC endpoints: the instance reaches neither AWS nor the API server.",
                     named(&subnets, case)
                 ),
                 routes(&subnets),
@@ -113,7 +113,10 @@ pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
         let lucky = differential.is_single(case);
         Some(
             Suspicion::new(
-                format!("The instance is in a public subnet but has no public IP: {} may be public.", listed(&subnets)),
+                format!(
+                    "Perhaps the instance is in a public subnet but has no public IP: {} may be public.",
+                    listed(&subnets)
+                ),
                 PUBLIC_ADDRESS,
                 "no public IP, in a subnet whose default route goes to igw-…",
             )
@@ -139,7 +142,7 @@ pub const OTHER_SECURITY_GROUPS: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "The security groups of {} {} do not let the kubelet reach the API server.",
+                    "Perhaps the security groups of {} {} do not let the kubelet reach the API server.",
                     class.kind,
                     class.name()
                 ),
@@ -160,7 +163,7 @@ pub const SECURITY_GROUP_RULES: CauseCandidate = CauseCandidate {
         let groups: Vec<&str> = class.status.security_groups.iter().map(|group| group.id.as_str()).collect();
         Some(
             Suspicion::new(
-                format!("The rules of {} do not let the kubelet reach the API server, or the cluster's group does not admit it.", groups.join(", ")),
+                format!("Perhaps the rules of {} do not let the kubelet reach the API server, or the cluster's group does not admit it.", groups.join(", ")),
                 group_rules(class),
                 "outbound 443 to the API server, and its group admitting 443 from these",
             )
@@ -182,7 +185,7 @@ pub const ENDPOINT_NAME: CauseCandidate = CauseCandidate {
         let never = differential.together()?;
         Some(
             Suspicion::new(
-                "The VPC of the instance cannot resolve the name of the private API endpoint.",
+                "Perhaps the VPC of the instance cannot resolve the name of the private API endpoint.",
                 CONSOLE,
                 "no such host, or i/o timeout to a DNS server",
             )
@@ -209,7 +212,7 @@ pub const PROXY: CauseCandidate = CauseCandidate {
         let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
         Some(
             Suspicion::new(
-                "The proxy in user data is unreachable, or swallows the calls to the API server and to the instance's metadata.",
+                "Perhaps the proxy in user data is unreachable, or swallows the calls to the API server and to the instance's metadata.",
                 CONSOLE,
                 format!("proxyconnect, 403 from the proxy, or no credentials{role}"),
             )
@@ -234,7 +237,7 @@ pub const THROTTLED: CauseCandidate = CauseCandidate {
         let burst = differential.text_joins && case.class_members()?.waiting() >= MANY;
         Some(
             Suspicion::new(
-                "EC2 refuses the instance's calls because the account makes too many at once, so the boot gives up on its own name.",
+                "Perhaps EC2 refuses the instance's calls because the account makes too many at once, so the boot gives up on its own name.",
                 CONSOLE,
                 "RequestLimitExceeded, or repeated attempts of DescribeInstances",
             )

@@ -60,7 +60,7 @@ pub const CNI_OLDER_THAN_INSTANCE_TYPE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "{image} of DaemonSet aws-node does not know the instance type {type_}, and exits because of it."
+                    "Perhaps {image} of DaemonSet aws-node does not know the instance type {type_}, and exits because of it."
                 ),
                 log_of(pod),
                 "unknown instance type, or no entry for it in eni-max-pods.txt or the limits of network interfaces",
@@ -85,7 +85,7 @@ pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "The role of aws-node (pod {}) lacks AmazonEKS_CNI_Policy, or does not trust its ServiceAccount.",
+                    "Perhaps the role of aws-node (pod {}) lacks AmazonEKS_CNI_Policy, or does not trust its ServiceAccount.",
                     pod.metadata.name
                 ),
                 log_of(pod),
@@ -118,7 +118,7 @@ pub const NO_SERVICE_ADDRESS: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Pod {} does not reach the API server through the address of Service kubernetes on Node {}: kube-proxy, or the eBPF program that replaces it, has not set it up.",
+                    "Perhaps pod {} on Node {} does not reach the API server through the address of Service kubernetes: kube-proxy, or the eBPF program that replaces it, may not have set that address up.",
                     pod.metadata.name,
                     node.name()
                 ),
@@ -152,7 +152,7 @@ pub const NO_ADDRESSES: CauseCandidate = CauseCandidate {
         };
         Some(
             Suspicion::new(
-                format!("The subnet in {zone} has no free addresses for the pods of Node {}.", node.name()),
+                format!("Perhaps the subnet in {zone} has no free addresses for the pods of Node {}.", node.name()),
                 command,
                 "fewer free addresses than a Node needs, or InsufficientFreeAddressesInSubnet in the log",
             )
@@ -175,7 +175,7 @@ pub const NO_ENI_CONFIG: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Nothing tells DaemonSet {} which ENIConfig belongs to Node {}.",
+                    "Perhaps nothing tells DaemonSet {} which ENIConfig belongs to Node {}.",
                     set.metadata.name,
                     node.name()
                 ),
@@ -202,7 +202,7 @@ pub const NO_POD: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "A quota, an admission policy or a webhook prevents DaemonSet {name} from creating a pod for Node {}.",
+                    "Perhaps a quota, an admission policy or a webhook prevents DaemonSet {name} from creating a pod for Node {}.",
                     node.name()
                 ),
                 format!("kubectl describe daemonset -n {namespace} {name}"),
@@ -237,7 +237,7 @@ pub const HOP_LIMIT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Pod {} asks the instance for its metadata but gets no answer: httpPutResponseHopLimit of {} {} is 1.",
+                    "Perhaps pod {} asks the instance for its metadata but gets no answer: httpPutResponseHopLimit of {} {} is 1.",
                     pod.metadata.name,
                     class.kind,
                     class.name()
@@ -266,7 +266,7 @@ pub const RUNTIME: CauseCandidate = CauseCandidate {
         let split = differential.split(case, "group").filter(|split| split.repeated);
         Some(
             Suspicion::new(
-                format!("containerd of Node {} hangs, or refuses its configuration.", node.name()),
+                format!("Perhaps containerd of Node {} hangs, or refuses its configuration.", node.name()),
                 CONSOLE,
                 "containerd: failed to load config, out of memory, a blocked task, a full disk",
             )
@@ -290,7 +290,7 @@ pub const MEMORY: CauseCandidate = CauseCandidate {
         let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
         Some(
             Suspicion::new(
-                format!("Node {} ran out of memory, and its kubelet stopped with it.", node.name()),
+                format!("Perhaps Node {} ran out of memory, and its kubelet stopped with it.", node.name()),
                 format!("kubectl describe node {}", node.name()),
                 "SystemOOM among the events, and what is allocated: pods without limits, no kubeReserved",
             )
@@ -312,7 +312,7 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
         let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
         Some(
             Suspicion::new(
-                format!("The instance {id} of Node {} has ended, hangs, or its hardware fails.", node.name()),
+                format!("Perhaps the instance {id} of Node {} has ended, hangs, or its hardware fails.", node.name()),
                 format!("aws ec2 describe-instance-status --include-all-instances --instance-ids {id}"),
                 "a state other than running, or a check that is impaired",
             )

@@ -56,7 +56,7 @@ fn pin(class: &NodeClass, members: &ClassMembers) -> Option<FixStep> {
     worked.sort_by(|one, other| other.cmp(one));
     let worked: Vec<&str> = worked.into_iter().take(IMAGES).map(|(_, image)| image).collect();
     let text = format!(
-        "If the image is what has changed: pin what the machines of {} {} have that joined",
+        "If the image is what has changed: pin the images of the nodes of {} {} that joined",
         class.kind,
         class.name()
     );

@@ -193,10 +193,10 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             of(Proof::Lasting, why, of_image(case, node)).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or have an operator install it before this pod."))
         }
         Meaning::RuntimeProgram { name: program } => {
-            let why = fails(&format!("; containerd on the Node must start pods with {program}, but its image does not have that"));
+            let why = fails(&format!("; containerd on the Node must start pods with {program}, but the node's image does not contain it"));
             of(Proof::Lasting, why, of_image(case, node))
                 .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
-                .fix(format!("Select an image that has {program} (for nvidia-container-runtime EKS's NVIDIA variants), or remove it from containerd's configuration in user data or an operator."))
+                .fix(format!("Select an image that has {program}. EKS's NVIDIA variants have nvidia-container-runtime. Or remove {program} from containerd's configuration: in the user data, or in the settings of the operator that wrote it."))
         }
         Meaning::CgroupDriver => of(Proof::Lasting, fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd"), of_cgroups(case, node))
             .behind(Link::new(format!("Node/{}", node.name()), format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image)))
@@ -253,8 +253,9 @@ fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, ke
         .step(
             Risk::Inspect,
             "See which ones exist",
-            format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
+            format!("kubectl get {}s -n {namespace}", kind.to_ascii_lowercase()),
         )
+        .step(Risk::Inspect, "See what the pod reports", agent.describe())
 }
 
 /// The API server denies a call to the agent's ServiceAccount.
@@ -454,7 +455,7 @@ fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
             let blame = Blame::class(class).field(field);
             Obstacle { proof: Proof::Lasting, blame, ..obstacle }
                 .behind(Link::new(object, "httpPutResponseHopLimit is 1, and the pod is one hop away"))
-                .fix(format!("Set httpPutResponseHopLimit to 2, or give DaemonSet {} the region without metadata (IRSA or Pod Identity, AWS_REGION). The first affects new nodes.", agent.set))
+                .fix(format!("Set httpPutResponseHopLimit to 2, which takes effect on nodes that are launched afterwards. Or let DaemonSet {} work without the instance's metadata (IRSA or Pod Identity, AWS_REGION).", agent.set))
         }
         None => obstacle
             .fix(format!(

@@ -27,7 +27,7 @@ pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str
     minor(tag).filter(|own| *own < ASKS_FOR_V1)?;
     let namespace = proxy.metadata.namespace.as_deref().unwrap_or_default();
     let lists = format!(
-        "kube-proxy {tag} asks for EndpointSlices as v1beta1, which Kubernetes 1.{server} does not serve, so it makes no Service reachable"
+        "kube-proxy {tag} asks for EndpointSlices as v1beta1, which Kubernetes 1.{server} does not serve, so it sets up no Service on the node"
     );
     let blame =
         Blame::object("apps/v1", "DaemonSet", KUBE_PROXY).namespace(namespace).field("spec.template.spec.containers");
@@ -36,7 +36,7 @@ pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str
         Obstacle::new(Proof::Lasting, why, blame, agent.link(says))
             .behind(Link::new(format!("Pod/{}", proxy.metadata.name), lists))
             .fix(format!(
-                "Upgrade DaemonSet {KUBE_PROXY} (the add-on) to the version of the cluster. It may be at most three minor versions older than the API server. Its pods restart, which disrupts no workload."
+                "Upgrade DaemonSet {KUBE_PROXY} (the add-on) to the version of the cluster. kube-proxy must not be more than three minor versions older than the API server. Its pods restart, which disrupts no workload."
             ))
             .step(
                 Risk::Inspect,

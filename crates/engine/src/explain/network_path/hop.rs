@@ -188,13 +188,13 @@ pub(super) fn not_permitted(
     let (field, said, fix) = if egress {
         (
             "IpPermissionsEgress",
-            format!("{all} of the machine allows no outbound 443 {whose}"),
+            format!("{all} of the instance allows no outbound 443 {whose}"),
             format!("Allow outbound 443 in {first}. This does not disrupt running nodes."),
         )
     } else {
         (
             "IpPermissions",
-            format!("{all} {whose} accepts no 443 from the machine ({machine})"),
+            format!("{all} {whose} accepts no 443 from the instance ({machine})"),
             format!("Allow 443 from {machine} in {first}. This does not disrupt running nodes."),
         )
     };
@@ -218,10 +218,10 @@ pub(super) fn not_admitted(cluster: &str, admitted: &[String], own: &[&str]) -> 
         id: cluster.to_owned(),
         call: aws::CLUSTER,
         field: "resourcesVpcConfig.publicAccessCidrs",
-        said: format!("the public endpoint of {cluster} accepts {admitted} only, but the machine uses {all}"),
+        said: format!("the public endpoint of {cluster} accepts {admitted} only, but the instance uses {all}"),
         observed: admitted,
         fix: format!(
-            "Turn on private access of {cluster}, which machines in its VPC then use. Or add {all} to the list of its public endpoint. Neither disrupts running nodes."
+            "Turn on private access of {cluster}, which instances in its VPC then use. Or add {all} to the list of its public endpoint. Neither disrupts running nodes."
         ),
     }
 }

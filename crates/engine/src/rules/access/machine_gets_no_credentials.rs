@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::{PROFILE, Told};
+use crate::explain::repair;
 use crate::facts::node_role;
 use crate::objects::InstanceProfile;
 use crate::objects::input::Input;
@@ -49,7 +50,8 @@ fn confidence(case: &Case) -> Confidence {
 const SO: &str = "so the instance has no credentials, and its kubelet cannot join";
 
 fn gone(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
-    Finding::new(
+    let role = case.class().and_then(|class| class.spec.role.as_deref()).unwrap_or("ROLE");
+    let finding = Finding::new(
         confidence(case),
         format!("The instance profile {profile} of the instance is gone, {SO}."),
         seen(profile, "InstanceProfile", "IAM does not know it".to_owned(), "EC2 hands out the role of the profile", at),
@@ -61,6 +63,12 @@ fn gone(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
         "Recreate the instance profile",
         Some(format!("aws iam create-instance-profile --instance-profile-name {profile}")),
     )
+    .step(
+        Risk::Mutating,
+        "Add the node role to it",
+        Some(format!("aws iam add-role-to-instance-profile --instance-profile-name {profile} --role-name {role}")),
+    );
+    repair::or_replace(case, finding)
 }
 
 fn empty(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {

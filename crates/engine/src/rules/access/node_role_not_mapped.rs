@@ -128,7 +128,7 @@ fn check(case: &Case) -> Opinion {
             finding,
             case.cluster.aws().access_entry(cluster, role),
             format!(
-                "Does an access entry exist for {role}? If the cluster uses access entries, aws-auth need not contain the role."
+                "Does an access entry exist for {role}? If the cluster uses access entries, aws-auth does not have to contain the role."
             ),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             |_, _| None,

@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::contrast;
 use crate::explain::instance_questions::ask_the_instance;
+use crate::explain::logged;
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -49,13 +50,13 @@ fn check(case: &Case) -> Opinion {
     let finding = finding.fix(
         "Exclude these instance types in the NodePool's requirements. Then read the console output of one of the failing instances.",
     );
-    match claim.node_pool() {
+    let finding = match claim.node_pool() {
         Some(pool) => finding
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
-            .step(Risk::Mutating, "Exclude the type", Some(format!("kubectl edit nodepool {pool}")))
-            .into(),
-        None => finding.into(),
-    }
+            .step(Risk::Mutating, "Exclude the type", Some(format!("kubectl edit nodepool {pool}"))),
+        None => finding,
+    };
+    finding.step(Risk::Inspect, "Read the console output of this instance", logged::command(case)).into()
 }
 
 /// Types of the first generations come with swap, and the kubelet refuses to start with swap on.

@@ -164,7 +164,8 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
                 pod.metadata.namespace.as_deref().unwrap_or("default"),
                 pod.metadata.name
             )),
-        ),
+        )
+        .step(Risk::LowRisk, "When it runs, restart the agent's pod on the Node", Some(restart_agent(pod.node()))),
         None => Finding::new(Confidence::Likely, format!("{head}. The GPU itself may be healthy."), evidence)
             .blaming(server)
             .fix("Get dcgm-server running on the Node, and run only one DCGM: the GPU operator installs its own. If the driver does not answer either, replace the node.")
@@ -172,19 +173,20 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
     }
 }
 
+const AGENT: &str = "eks-node-monitoring-agent";
+
+fn restart_agent(node: &str) -> String {
+    format!("kubectl delete pod -n kube-system -l app.kubernetes.io/name={AGENT} --field-selector spec.nodeName={node}")
+}
+
 /// The condition stays False after the agent can reach DCGM again, and node repair uses the condition.
 /// Source: aws/eks-node-monitoring-agent v1.7.0 pkg/manager/node_exporter.go `Fatal`; reports #266, #275.
 fn replaced_for_nothing(case: &Case, head: &str, name: &str, evidence: Evidence) -> Finding {
-    const AGENT: &str = "eks-node-monitoring-agent";
     let summary =
         format!("{head}. The GPU itself may be healthy, but Karpenter's node repair replaces the node because of it.");
     let finding = Finding::new(Confidence::Certain, summary, evidence)
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
         .fix("Restart the agent's pod on the Node: it reports a lost connection once, and never that the connection is back. Run only one DCGM there: the GPU operator installs its own.")
-        .step(
-            Risk::LowRisk,
-            "Restart the agent's pod on the Node",
-            Some(format!("kubectl delete pod -n kube-system -l app.kubernetes.io/name={AGENT} --field-selector spec.nodeName={name}")),
-        );
+        .step(Risk::LowRisk, "Restart the agent's pod on the Node", Some(restart_agent(name)));
     repair::who_replaces(case, finding)
 }

@@ -480,7 +480,7 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
         Some(((_, other), _)) => format!(
             "{head}, while a node of its family {family} with the image {other} has it. The driver of {image} perhaps does not support this device"
         ),
-        None => format!("{head}. The image may lack the driver, or one that supports {family}"),
+        None => format!("{head}. The image may lack the driver, or its driver may not support {family}"),
     };
     likely(why, blame).fix(fix)
 }

@@ -75,7 +75,8 @@ fn check(case: &Case) -> Opinion {
         .step(
             Risk::Inspect,
             "See what the pod requests",
-            Some(format!("kubectl get pod -n {namespace} {name} -o yaml; kubectl get resourceclaims -n {namespace}")),
+            Some(format!("kubectl get pod -n {namespace} {name} -o yaml")),
         )
+        .step(Risk::Inspect, "See the ResourceClaims", Some(format!("kubectl get resourceclaims -n {namespace}")))
         .into()
 }

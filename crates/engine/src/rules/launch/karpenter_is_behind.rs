@@ -28,7 +28,7 @@ fn check(case: &Case) -> Opinion {
     };
     let subject = case.subject().replacen('/', " ", 1);
     let summary = format!(
-        "Karpenter is behind: machines of {subject} {waits} wait for minutes, and it {done} one after the other."
+        "Karpenter is behind: NodeClaims of {subject} {waits} wait for minutes, and it {done} one after the other."
     );
     let finding = Finding::new(Confidence::Likely, summary, case.wait.evidence.clone());
     let Some((namespace, name)) = case.karpenter().and_then(|k| k.deployment.split_once('/')) else {

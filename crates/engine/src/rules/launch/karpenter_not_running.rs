@@ -95,7 +95,7 @@ fn check(case: &Case) -> Opinion {
     } else if let Some(ended) = ended {
         ended.onto(case, finding, namespace, name)
     } else if let Some(poor) = without_credentials(case, namespace) {
-        poor.onto(finding, namespace)
+        poor.onto(finding, namespace, name)
     } else if let Some(own) = waits_for_own_nodes(case, namespace) {
         own.onto(finding, namespace, name)
     } else if let Some(own) = own_pod_pending(case, namespace) {

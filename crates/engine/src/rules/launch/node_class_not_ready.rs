@@ -286,15 +286,15 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         ),
         ("PlacementGroupReady", _) => ("Name a placement group that exists in this region.", false),
         (_, "CreateFleetAuthCheckFailed") => (
-            "Allow Karpenter's role to call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. To make Karpenter check the class again, change any annotation on it.",
+            "Allow Karpenter's role to call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check the class again, change any annotation on it.",
             true,
         ),
         (_, "CreateLaunchTemplateAuthCheckFailed") => (
-            "Allow Karpenter's role to call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. To make Karpenter check the class again, change any annotation on it.",
+            "Allow Karpenter's role to call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check the class again, change any annotation on it.",
             true,
         ),
         (_, "RunInstancesAuthCheckFailed") => (
-            "Allow Karpenter's role to call ec2:RunInstances, and iam:PassRole on the node role, for the image, its snapshots, subnets and security groups. A condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. The instance profile must exist and contain the role. To make Karpenter check the class again, change any annotation on it.",
+            "Allow Karpenter's role to call ec2:RunInstances for the image, its snapshots, subnets and security groups, and iam:PassRole on the node role. A condition on tags, a permissions boundary or a service control policy (SCP) may deny the call. The instance profile must exist and contain the node role. To make Karpenter check the class again, change any annotation on it.",
             true,
         ),
         (_, "UserDataSizeLimitExceeded") => ("Shorten the user data: EC2 accepts 16 KiB after rendering.", false),

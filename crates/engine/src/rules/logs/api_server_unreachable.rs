@@ -30,16 +30,16 @@ fn check(case: &Case) -> Opinion {
     }
     let is_name = root.is_because(&[Reason::NameNotFound]);
     let fix = if is_name {
-        "Make the endpoint's name resolvable for the machine. Associate the endpoint's private hosted zone with the VPC, turn DNS support and host names on, and let custom name servers ask the VPC's. Or turn on the public endpoint. None of this disrupts running nodes."
+        "Make the endpoint's name resolvable for the instance. Associate the endpoint's private hosted zone with the VPC, turn DNS support and host names on, and let custom name servers ask the VPC's. Or turn on the public endpoint. None of this disrupts running nodes."
     } else {
-        "Open the way from the machine to the endpoint: security groups of machine and control plane (443), network ACLs, routes, and the addresses that a public endpoint accepts. This does not disrupt running nodes."
+        "Open the way from the instance to the endpoint: security groups of instance and control plane (443), network ACLs, routes, and the addresses that a public endpoint accepts. This does not disrupt running nodes."
     };
     let finding = root
         .finding(case)
         .fix(fix)
         .step(Risk::Inspect, "Read the whole console", logged::command(case))
         .ask_aws(
-            "Which rules, routes and name servers does the machine's subnet have (AWS's own runbook)?",
+            "Which rules, routes and name servers does the instance's subnet have (AWS's own runbook)?",
             format!(
                 "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={},WorkerID={}",
                 case.cluster_name().unwrap_or("CLUSTER"),
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(own) = asked.and_then(|asked| case.user_data_naming(&[asked])) {
         return finding
             .blaming(own)
-            .fix("Let the machine use the VPC's name server, or let the name servers in user data forward to it: they do not know the endpoint's name. New nodes get the change.")
+            .fix("Let the instance use the VPC's name server, or let the name servers in user data forward to it: they do not know the endpoint's name. New nodes get the change.")
             .into();
     }
     // The name and its zone are the cluster's.

@@ -24,9 +24,9 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let fix = if root.fact.trouble == Trouble::NoMetadata {
-        "Give the machine a way to its metadata service: check httpEndpoint, httpTokens and hop limit of the node class, and firewalls in user data that block 169.254.169.254. New nodes get the change."
+        "Give the instance a way to its metadata service: check httpEndpoint, httpTokens and hop limit of the node class, and firewalls in user data that block 169.254.169.254. New nodes get the change."
     } else {
-        "Give the machine's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups accept the machine. This does not disrupt running nodes."
+        "Give the instance's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups accept the instance. This does not disrupt running nodes."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     if let Some(without) = without_proxy(case, &root) {

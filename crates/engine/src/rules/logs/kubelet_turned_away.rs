@@ -218,7 +218,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
             .step(Risk::Inspect, "See which roles have one", format!("aws eks list-access-entries --cluster-name {cluster} --output text")),
         (_, Some(role)) => ask(made_anew(finding, is_forbidden, cluster, role)
             .fix(format!("aws-auth now maps {role} as a node. Check whether an access entry of {role} contradicts it or is older than the role (then recreate the entry), and whether the machine has that role."))
-            .step(Risk::Inspect, "See which instance profile the machine has", case.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].IamInstanceProfile.Arn' --output text")))),
+            .step(Risk::Inspect, "See which instance profile the instance has", case.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].IamInstanceProfile.Arn' --output text")))),
         (Some(true), None) => {
             let (risk, text, command) = correct;
             finding

@@ -3,7 +3,7 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::logged;
+use crate::explain::{commands, logged, repair};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::{Phase, Trouble};
@@ -27,5 +27,13 @@ fn check(case: &Case) -> Opinion {
         "If containerd rejects its configuration, correct that. If it is only slow, use an image whose nodeadm waits for it. Then replace the machine."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
-    finding.blaming(root.user_data(case)).into()
+    let finding = match case.class() {
+        Some(class) => finding.step(
+            Risk::Mutating,
+            "Correct the user data, or select another image. New nodes get the change",
+            Some(commands::edit(class)),
+        ),
+        None => finding,
+    };
+    repair::or_replace(case, finding.blaming(root.user_data(case))).into()
 }

@@ -7,7 +7,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "EndpointAccessRefuses",
-    summary: "The cluster's public endpoint does not accept the machine's address",
+    summary: "The cluster's public endpoint does not accept the instance's address",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,

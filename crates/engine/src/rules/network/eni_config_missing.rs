@@ -84,10 +84,11 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(blame)
     .fix(fix)
+    .step(Risk::Inspect, "See the ENIConfigs", Some("kubectl get eniconfigs".to_owned()))
     .step(
         Risk::Inspect,
-        "See the ENIConfigs and the Nodes' zones",
-        Some("kubectl get eniconfigs; kubectl get nodes -L topology.kubernetes.io/zone".to_owned()),
+        "See the Nodes' zones",
+        Some("kubectl get nodes -L topology.kubernetes.io/zone".to_owned()),
     );
     let finding = finding.step(
         Risk::Inspect,

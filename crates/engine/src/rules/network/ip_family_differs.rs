@@ -7,6 +7,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::case::other_family::{in_service, of_vpc_cni, only_family};
 use crate::case::stage::Symptom;
 use crate::explain::instance_questions::ask_the_instance;
+use crate::explain::repair;
 use crate::facts::cloud_controller_traces::traces;
 use crate::objects::Node;
 use crate::objects::input::Input;
@@ -126,10 +127,13 @@ fn by_dns(case: &Case) -> Option<IpFamily> {
 fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Finding {
     let text = case.user_data().and_then(|(data, text)| Some((data.ip_family().filter(|f| f.value == wrong)?, text)));
     match (case.class(), text) {
-        (Some(class), Some((found, text))) => finding
-            .blaming(Blame::class(class).field("spec.userData").at(text, found.span))
-            .fix(format!("Set the {right} service range of this cluster in userData: --ip-family and --service-ipv6-cidr for bootstrap.sh, spec.cluster.cidr for a NodeConfig. Then replace the machine."))
-            .step(Risk::Mutating, "Correct userData for new nodes", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
+        (Some(class), Some((found, text))) => {
+            let finding = finding
+                .blaming(Blame::class(class).field("spec.userData").at(text, found.span))
+                .fix(format!("Set the {right} service range of this cluster in userData: --ip-family and --service-ipv6-cidr for bootstrap.sh, spec.cluster.cidr for a NodeConfig. Then replace the machine."))
+                .step(Risk::Mutating, "Correct userData for new nodes", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())));
+            repair::or_replace(case, finding)
+        }
         (Some(class), None) if by_dns(case) == Some(wrong) => finding
             .blaming(Blame::class(class).field("spec.kubelet.clusterDNS"))
             .fix(format!("Set clusterDNS to the {right} address of this cluster's DNS service. The machine registers with an address of the same family."))
@@ -146,7 +150,7 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
     let Some((namespace, name)) = karpenter.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
         let node = case.node.map(Node::name).unwrap_or_default();
         return finding
-            .fix("Start the kubelet with an address of the cluster's family: set --ip-family and --service-ipv6-cidr for bootstrap.sh, or spec.cluster.cidr in a NodeConfig. Then replace the machine.")
+            .fix("Start the kubelet with an address of the cluster's family: set --ip-family and --service-ipv6-cidr for bootstrap.sh, or spec.cluster.cidr in a NodeConfig. Then replace the node.")
             .step(
                 Risk::Inspect,
                 "See the family of its address",
@@ -160,10 +164,11 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
         }
         None => finding,
     };
-    finding
+    let finding = finding
         .fix("Restart Karpenter if it could not read the Service kube-dns when it started, because it then assumes an IPv4 cluster. The restart disrupts no node. Then replace the machine.")
         .step(Risk::Inspect, "See whether it found the Service", Some(format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns")))
-        .step(Risk::Mutating, "Restart it, so that new nodes are correct", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")))
+        .step(Risk::Mutating, "Restart it, so that new nodes are correct", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")));
+    repair::or_replace(case, finding)
 }
 
 /// The family of the Nodes in service, otherwise that of the VPC CNI's setting. If the Nodes have both, the setting

@@ -7,7 +7,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "PrivateDnsMissing",
-    summary: "A VPC endpoint that the machine needs has private DNS off, so no machine uses it",
+    summary: "A VPC endpoint that the instance needs has private DNS off, so no instance uses it",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,

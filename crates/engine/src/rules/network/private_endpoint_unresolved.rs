@@ -7,7 +7,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "PrivateEndpointUnresolved",
-    summary: "The machine's DNS does not resolve the name of the private API endpoint",
+    summary: "The instance's DNS does not resolve the name of the private API endpoint",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,

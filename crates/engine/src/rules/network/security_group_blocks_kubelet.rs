@@ -7,7 +7,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "SecurityGroupBlocksKubelet",
-    summary: "Security groups or a network ACL block the machine's way to the API server or to AWS",
+    summary: "Security groups or a network ACL block the instance's way to the API server or to AWS",
     stages: &[Stage::Join, Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
     lint: false,

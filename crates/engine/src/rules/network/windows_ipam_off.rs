@@ -72,6 +72,7 @@ fn check(case: &Case) -> Opinion {
         "Turn Windows support on",
         Some("kubectl patch configmap -n kube-system amazon-vpc-cni --type merge -p '{\"data\":{\"enable-windows-ipam\":\"true\"}}'".to_owned()),
     )
+    .step(Risk::LowRisk, "Recreate the waiting pods, because only pods created later get an address", None)
     .into()
 }
 

@@ -30,11 +30,11 @@ fn check(case: &Case) -> Opinion {
     let waits = format!("it waits for CSI driver {name}");
     let what = if missing.is_of_claim() {
         format!(
-            "no volume can be created there for {} {}, because CSI driver {name} would create it",
+            "no volume can be created there for {} {}, because CSI driver {name} must create it",
             who.kind, who.name
         )
     } else {
-        format!("pod {} waits there for a volume, because CSI driver {name} would mount it", who.name)
+        format!("pod {} waits there for a volume, because CSI driver {name} must mount it", who.name)
     };
     let summary = format!("Node {} is Ready, but since {} {what}: {why}.", node.name(), case.since());
     let symptom =

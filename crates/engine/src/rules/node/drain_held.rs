@@ -52,7 +52,16 @@ fn check(case: &Case) -> Opinion {
         ),
         shut,
     );
-    have_it_allow(of_owner(finding, case, of), budget)
+    let finding = have_it_allow(of_owner(finding, case, of), budget);
+    let finding = match case.claim {
+        Some(claim) => finding.step(
+            Risk::Destructive,
+            "To have the node removed, delete its NodeClaim. Karpenter drains the node first",
+            Some(format!("kubectl delete nodeclaim {}", claim.name())),
+        ),
+        None => finding,
+    };
+    finding
         .step(
             Risk::LowRisk,
             "Or uncordon the node, so that pods can run there again",

@@ -71,11 +71,8 @@ fn check(case: &Case) -> Opinion {
             finding.step(Risk::Mutating, "Select images of that version", Some(commands::edit(class))).into()
         }
         None => finding
-            .step(
-                Risk::Inspect,
-                "See the kubelets' versions",
-                Some(format!("kubectl get nodes -o wide; kubectl describe node {}", node.name())),
-            )
+            .step(Risk::Inspect, "See the kubelets' versions", Some("kubectl get nodes -o wide".to_owned()))
+            .step(Risk::Inspect, "See this Node", Some(format!("kubectl describe node {}", node.name())))
             .into(),
     }
 }

@@ -177,9 +177,10 @@ fn held_pods(case: &Case, node: &Node, finding: Finding) -> Finding {
         ))
         .step(
             Risk::Destructive,
-            "Only if the instance is certainly off: free its pods and volumes with this taint. Remove the taint when the node is back",
+            "Only if the instance is certainly off: free its pods and volumes with this taint",
             Some(format!("kubectl taint node {} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node.name())),
         )
+        .step(Risk::LowRisk, "Remove that taint when the node is back", None)
 }
 
 /// The nodes of a class by image: those whose kubelet has fallen silent, and those that are Ready.

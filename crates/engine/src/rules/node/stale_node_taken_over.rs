@@ -88,7 +88,7 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
     Finding::new(
         confidence,
         format!(
-            "The kubelet of NodeClaim {} uses Node {name}, left by an earlier machine with providerID {id}, so Karpenter never sees a Node with this machine's id.",
+            "The kubelet of NodeClaim {} uses Node {name}, left by an earlier instance with providerID {id}, so Karpenter never sees a Node with the providerID of this NodeClaim.",
             claim.name()
         ),
         Evidence::new(format!("Node/{name}"), "spec.providerID", id.clone(), "it cannot be changed, and Karpenter matches NodeClaim and Node by it"),
@@ -168,7 +168,7 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
     // Source: aws-iam-authenticator @81b1dab pkg/server/server.go.
     let key = claim.instance_id().map(|id| (id.to_owned(), node.name().to_owned()));
     if let Some(csr) = key.and_then(|key| certificates(case).get(&key).cloned()) {
-        let because = "this machine's instance requested a certificate under the old Node's name";
+        let because = "the instance of this NodeClaim requested a certificate under the old Node's name";
         let proof = Evidence::new(
             format!("CertificateSigningRequest/{csr}"),
             "spec.extra.sessionName",

@@ -40,7 +40,7 @@ fn check(case: &Case) -> Opinion {
         ". The NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and launches more for the same pods"
     };
     let summary = format!(
-        "Taint {taint} keeps pods off Node {name}: {remover} removes it, and {}{undeclared}.",
+        "Taint {taint} keeps pods off Node {name}: {remover} should remove it, but {}{undeclared}.",
         obstacle.why.trim_end_matches('.')
     );
     let evidence = Evidence::new(

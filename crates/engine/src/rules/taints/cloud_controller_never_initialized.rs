@@ -107,7 +107,7 @@ fn check(case: &Case) -> Opinion {
         .step(Risk::Inspect, "Read the cloud controller's log. On EKS turn on control plane logging first", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
         .step(Risk::Mutating, "Workaround: remove the taint once providerID, zone and instance type are on the Node", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")))
         .step(Risk::Inspect, "On EKS open a support case with AWS, because the controller runs in the managed control plane", None)
-        .ask_aws("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)?", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
+        .ask_aws("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)? The command turns on its log.", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
     finding.into()
 }
 

@@ -62,16 +62,16 @@ fn check(case: &Case) -> Opinion {
             "Karpenter re-added it when it registered the Node, as it does with amiFamily Custom".to_owned()
         }
         (false, _, Some(writer)) => {
-            format!("another writer re-added it; the taint list was last written by {}", writer.writer())
+            format!("another writer re-added it. The taint list was last written by {}", writer.writer())
         }
         (false, _, None) => {
-            "the API server rejected its removal and the driver did not retry, or another writer re-added it".to_owned()
+            "either the API server rejected the removal of the taint and the driver did not retry, or another writer re-added it".to_owned()
         }
     };
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "Startup taint {taint} is on Node {name} although {} is Ready there and removes it: {who}.",
+            "Startup taint {taint} is on Node {name} although {} is Ready there and should have removed it: {who}.",
             owner.name
         ),
         Evidence::new(
@@ -110,7 +110,7 @@ fn check(case: &Case) -> Opinion {
             .fix(format!("Remove the taint, or restart the driver's pod on the node, which removes it again. Keep the driver up to date. Older ones of {} try once, and the API server rejects that if another component writes the taints at that moment.", owner.name))
             .step(
                 Risk::Inspect,
-                "See whether the API server rejected its removal",
+                "See whether the API server rejected the removal of the taint",
                 Some(format!(
                     "kubectl logs -n {} {} --all-containers | grep -i taint",
                     pod.metadata.namespace.as_deref().unwrap_or_default(),

@@ -134,7 +134,7 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     let remover = owner.remover.unwrap_or(owner.name);
     let node = node.name();
     let summary = format!(
-        "Startup taint {taint} has been on Node {node} since {}: {remover} removes it, but {}.",
+        "Startup taint {taint} has been on Node {node} since {}: {remover} should remove it, but {}.",
         case.since(),
         obstacle.why.trim_end_matches('.')
     );

@@ -79,7 +79,7 @@ fn finding(node: &Node, left: LeftTaint, why: Why) -> Finding {
 /// only from Nodes that are Ready and not cordoned, and only from Nodes of its groups.
 /// Sources: cluster-autoscaler core/static_autoscaler.go `cleanUpIfRequired` (1.17.4, 1.33), kubernetes/autoscaler#5200.
 fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
-    let fix = "Remove the taint that cluster-autoscaler left, which disrupts no pod. Or terminate the instance, which removes its pods. From 1.26 on cluster-autoscaler cleans up all Nodes of its groups when it starts.";
+    let fix = "Remove the taint that cluster-autoscaler left, which disrupts no pod. Or terminate the instance, which removes its pods. Since version 1.26, cluster-autoscaler removes such taints from all Nodes of its groups when it starts.";
     let why = |confidence, says: String, because: &str| Why {
         confidence,
         says,

@@ -58,7 +58,7 @@ fn check(case: &Case) -> Opinion {
             "Use double quotes, or none, inside the value of --kubelet-extra-args."
         }
         Loss::KubeletRunsAlready => "Call bootstrap.sh once.",
-        _ => "Move the argument to where the machine reads it.",
+        _ => "Move the argument to where the node reads it.",
     };
     Finding::new(
         confidence,

@@ -123,7 +123,7 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
         "Deployment/karpenter",
         "spec.template.spec.containers[0].env",
         own,
-        "Karpenter launches machines for this cluster",
+        "Karpenter launches nodes for this cluster",
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, named.span))
     .fix("Name this cluster in userData, with its endpoint and certificate authority.")

@@ -40,7 +40,7 @@ pub(super) fn without_credentials<'w>(case: &Case<'w>, namespace: &str) -> Optio
 const FARGATE_PROFILE: &str = "eks.amazonaws.com/fargate-profile";
 
 impl WithoutCredentials<'_> {
-    pub(super) fn onto(self, finding: Finding, namespace: &str) -> Finding {
+    pub(super) fn onto(self, finding: Finding, namespace: &str, deployment: &str) -> Finding {
         let Self { pod, account, how } = self;
         finding
             .adding(&format!("Its pod {} runs on Fargate without AWS credentials: {how}.", pod.metadata.name))
@@ -58,8 +58,13 @@ impl WithoutCredentials<'_> {
             .fix("Give the ServiceAccount a role with IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider). Or run Karpenter on a managed node group, where EKS Pod Identity works.")
             .step(
                 Risk::Mutating,
-                "Name the role, then restart Karpenter's pods",
+                "Name the role in the annotation of the ServiceAccount",
                 Some(format!("kubectl edit serviceaccount -n {namespace} {account}")),
+            )
+            .step(
+                Risk::Mutating,
+                "Restart Karpenter's pods, so that they get the role. This disrupts no node",
+                Some(format!("kubectl rollout restart -n {namespace} deployment/{deployment}")),
             )
     }
 }

@@ -38,13 +38,18 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .step(
         Risk::Mutating,
-        "Remove group from spec.nodeClassRef.required, and add it again afterwards",
+        "Remove group from spec.nodeClassRef.required",
         Some("kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned()),
     )
     .step(
         Risk::Destructive,
         "Remove the finalizer once the instance is gone. Karpenter does nothing more for it",
         Some(format!("kubectl patch nodeclaim {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'")),
+    )
+    .step(
+        Risk::Mutating,
+        "Add group to spec.nodeClassRef.required again",
+        Some("kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned()),
     )
     .ask_aws(
         "Is the instance gone?",

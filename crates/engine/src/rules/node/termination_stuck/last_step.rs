@@ -92,9 +92,10 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
         .fix("Check whether a VolumeAttachment names the Node. Its pod or its claim may have been deleted by force, or its volume is Released, so no component requests the detachment. Delete it once no process uses the volume. If there is none, find out why EC2 keeps the instance. A terminationGracePeriod on the NodePool limits the wait.")
         .step(
             Risk::Inspect,
-            "See which volumes are still attached, and whether they are Released",
-            Some(format!("kubectl get volumeattachments -o wide | grep {name}; kubectl get persistentvolumes")),
+            "See which volumes are still attached",
+            Some(format!("kubectl get volumeattachments -o wide | grep {name}")),
         )
+        .step(Risk::Inspect, "See whether they are Released", Some("kubectl get persistentvolumes".to_owned()))
         .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name()))),
     )
 }

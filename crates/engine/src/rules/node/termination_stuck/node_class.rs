@@ -64,7 +64,7 @@ fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
                 format!("NodeClaim/{name}"),
                 r#"metadata.labels["karpenter.sh/nodepool"]"#,
                 pool.clone(),
-                "there is no such NodePool, and Karpenter only disrupts machines whose NodePool exists",
+                "there is no such NodePool, and Karpenter only disrupts nodes whose NodePool exists",
             ),
         )
         .with(case.wait.evidence.clone())

@@ -102,8 +102,13 @@ pub(super) fn still_attached(case: &Case, node: &Node, attachment: &VolumeAttach
     )
     .step(
         Risk::Inspect,
-        "See its deletionTimestamp and status.detachError, and whether the volume is Released",
-        Some(format!("kubectl get volumeattachment {name} -o yaml; kubectl get persistentvolumes {volume}")),
+        "See its deletionTimestamp and status.detachError",
+        Some(format!("kubectl get volumeattachment {name} -o yaml")),
+    )
+    .step(
+        Risk::Inspect,
+        "See whether the volume is Released",
+        Some(format!("kubectl get persistentvolumes {volume}")),
     );
     match held {
         Some(held) => held.explain(finding, attachment),
