@@ -22,7 +22,7 @@ pub mod watch;
 
 use crate::kube_client::clock::Clock;
 use crate::kube_client::{self, ClusterFlags, failure};
-use crate::operator::admission::{Admission, AdmissionOptions};
+use crate::operator::admission::{Admission, AdmissionOptions, Home};
 use crate::operator::health::readiness::Readiness;
 use crate::operator::health::server::{self, Health};
 use crate::operator::lease::{Candidate, Election, Leads};
@@ -143,7 +143,12 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let admission = match options.admission.clone() {
         Some(admission) => {
             let listener = listen(admission.listen()).await?;
-            Some(Admission::serve(listener, admission, Arc::clone(&clock)).map_err(Error::Thread)?)
+            let home = Home {
+                cluster: options.cluster.clone(),
+                namespace: options.lease_namespace.clone(),
+                clock: Arc::clone(&clock),
+            };
+            Some(Admission::serve(listener, admission, home).map_err(Error::Thread)?)
         }
         None => None,
     };

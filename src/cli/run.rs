@@ -50,9 +50,9 @@ pub struct Run {
     #[arg(long, env = "NODEWHY_NODE_CONDITION", value_enum, default_value_t = NodeConditionMode::Off, value_name = "MODE")]
     node_condition: NodeConditionMode,
     /// Serve an admission webhook on this port: it warns at `kubectl apply` about what `nodewhy lint` finds
-    #[arg(long, env = "NODEWHY_ADMISSION_PORT", value_name = "PORT", requires = "admission_certificates")]
+    #[arg(long, env = "NODEWHY_ADMISSION_PORT", value_name = "PORT")]
     admission_port: Option<u16>,
-    /// Folder with the webhook's tls.crt and tls.key. nodewhy reads them again when they change
+    /// Folder with the webhook's tls.crt and tls.key, read again when they change [default: nodewhy makes its own]
     #[arg(long, env = "NODEWHY_ADMISSION_CERTIFICATES", value_name = "DIR")]
     admission_certificates: Option<PathBuf>,
     /// Let the webhook refuse objects with errors that are certain, instead of warnings only
@@ -85,8 +85,8 @@ pub fn run(args: &Run) -> ExitCode {
 
 impl Run {
     fn admission(&self) -> Option<AdmissionOptions> {
-        let (port, certificates) = (self.admission_port?, self.admission_certificates.clone()?);
-        Some(AdmissionOptions { port, certificates, deny: self.admission_deny })
+        let certificates = self.admission_certificates.clone();
+        Some(AdmissionOptions { port: self.admission_port?, certificates, deny: self.admission_deny })
     }
 
     fn options(&self) -> OperatorOptions {

@@ -4,9 +4,11 @@
 //! shows it the configuration of the cluster when that changed, and each review judges a copy of what it needs.
 
 mod certificates;
+pub mod own_certificate;
 mod review;
 mod server;
 
+use crate::kube_client::ClusterFlags;
 use crate::kube_client::clock::Clock;
 use crate::operator::own_thread;
 use certificates::ServedCertificate;
@@ -35,8 +37,8 @@ pub enum Deny {
 #[derive(Debug, Clone)]
 pub struct AdmissionOptions {
     pub port: u16,
-    /// The folder with `tls.crt` and `tls.key`.
-    pub certificates: PathBuf,
+    /// The folder with `tls.crt` and `tls.key`. `None` if nodewhy makes its own.
+    pub certificates: Option<PathBuf>,
     pub deny: Deny,
 }
 
@@ -45,6 +47,15 @@ impl AdmissionOptions {
     pub(super) const fn listen(&self) -> SocketAddr {
         SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), self.port)
     }
+}
+
+/// Where nodewhy runs: its own certificate is kept there.
+#[derive(Debug, Clone)]
+pub(super) struct Home {
+    pub cluster: ClusterFlags,
+    /// The namespace. `None` if it is that of the client.
+    pub namespace: Option<String>,
+    pub clock: Arc<Clock>,
 }
 
 /// The newest configuration that the operator has shown. `None` before the first lists are complete.
@@ -59,9 +70,9 @@ pub(super) struct Admission {
 
 impl Admission {
     /// Starts to answer. A defect there ends the webhook and nothing else.
-    pub(super) fn serve(listener: TcpListener, options: AdmissionOptions, clock: Arc<Clock>) -> io::Result<Self> {
+    pub(super) fn serve(listener: TcpListener, options: AdmissionOptions, home: Home) -> io::Result<Self> {
         let (shows, shown) = watch::channel(None);
-        drop(own_thread::run("admission", move || answer(listener, options, clock, shown))?);
+        drop(own_thread::run("admission", move || answer(listener, options, home, shown))?);
         Ok(Self { shows, revision: None })
     }
 
@@ -75,13 +86,16 @@ impl Admission {
     }
 }
 
-async fn answer(listener: TcpListener, options: AdmissionOptions, clock: Arc<Clock>, shown: Shown) {
+async fn answer(listener: TcpListener, options: AdmissionOptions, home: Home, shown: Shown) {
     let served = Arc::new(ServedCertificate::default());
     let mut tasks = JoinSet::new();
-    tasks.spawn(certificates::follow(options.certificates, Arc::clone(&served)));
-    let mut ends = shown.clone();
+    let reviewer = Reviewer::new(shown.clone(), Arc::clone(&home.clock), options.deny);
+    match options.certificates {
+        Some(folder) => tasks.spawn(certificates::follow(folder, Arc::clone(&served))),
+        None => tasks.spawn(own_certificate::keep(home, Arc::clone(&served))),
+    };
+    let mut ends = shown;
     let until_dropped = async move { while ends.changed().await.is_ok() {} };
-    let reviewer = Reviewer::new(shown, clock, options.deny);
     if let Err(error) = server::serve(listener, served, reviewer, until_dropped).await {
         tracing::warn!(%error, "nothing is reviewed at admission");
     }

@@ -88,10 +88,7 @@ async fn judge(reviewer: Arc<Reviewer>, body: Bytes, permit: OwnedSemaphorePermi
         let _permit = permit;
         reviewer.answer(&judged)
     });
-    match answer.await {
-        Ok(answer) => answer,
-        Err(_) => review::allowed(&body),
-    }
+    answer.await.unwrap_or_else(|_| review::allowed(&body))
 }
 
 #[cfg(test)]
