@@ -1,6 +1,7 @@
 //! `nodewhy run`: the operator. One task owns the state and decides; watches feed it, the publisher writes what it
 //! orders.
 
+pub mod admission;
 mod aws_client;
 mod aws_questions;
 mod connections;
@@ -21,6 +22,7 @@ pub mod watch;
 
 use crate::kube_client::clock::Clock;
 use crate::kube_client::{self, ClusterFlags, failure};
+use crate::operator::admission::{Admission, AdmissionOptions, Home};
 use crate::operator::health::readiness::Readiness;
 use crate::operator::health::server::{self, Health};
 use crate::operator::lease::{Candidate, Election, Leads};
@@ -75,6 +77,8 @@ pub struct OperatorOptions {
     pub listen: SocketAddr,
     /// Address of the page. `None` if it is not served.
     pub page: Option<SocketAddr>,
+    /// The admission webhook. `None` if it is off.
+    pub admission: Option<AdmissionOptions>,
     pub log_format: LogFormat,
     /// How to ask AWS. `None` if `--aws` is off.
     pub aws: Option<aws::Options>,
@@ -136,6 +140,18 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
         Some(address) => Some(LivePage::serve(listen(address).await?)),
         None => None,
     };
+    let admission = match options.admission.clone() {
+        Some(admission) => {
+            let listener = listen(admission.listen()).await?;
+            let home = Home {
+                cluster: options.cluster.clone(),
+                namespace: options.lease_namespace.clone(),
+                clock: Arc::clone(&clock),
+            };
+            Some(Admission::serve(listener, admission, home).map_err(Error::Thread)?)
+        }
+        None => None,
+    };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %options.listen, "nodewhy starts");
 
     let metrics = Arc::new(Metrics::default());
@@ -174,6 +190,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
         triage: Triage::new(thresholds, options.keep),
         thresholds,
         page,
+        admission,
         pods: Pods::start(client.clone(), changes.clone(), beside),
         access: Access::start(client, changes, beside),
         watches,
@@ -246,6 +263,7 @@ struct Operator<'r> {
     triage: Triage,
     thresholds: Thresholds,
     page: Option<LivePage>,
+    admission: Option<Admission>,
     aws: Option<aws_questions::AskAws>,
     logs: Option<ReadLogs>,
     pods: Pods,
@@ -323,6 +341,11 @@ impl Operator<'_> {
             self.follow_the_lease();
             self.give_orders().await?;
             self.check_configuration().await?;
+            if let Some(admission) = &mut self.admission
+                && started
+            {
+                admission.show(&self.triage);
+            }
             let said = Some(self.revision());
             if counted != said {
                 self.metrics.open(self.triage.open());

@@ -4,6 +4,7 @@ use super::duration::seconds;
 use super::flags::{AwsFlags, RemediationFlags, ThresholdFlags};
 use super::{BAD_INPUT, NO_CLUSTER, block_on_threads, fail};
 use crate::kube_client::ClusterFlags;
+use crate::operator::admission::{AdmissionOptions, Deny};
 use crate::operator::{self, LogFormat, NodeConditionMode, OperatorOptions};
 use chrono::TimeDelta;
 use clap::Args;
@@ -11,6 +12,7 @@ use engine::case::stage::Thresholds;
 use engine::remediation::Limits;
 use engine::triage::Keep;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Clone, Args)]
@@ -47,6 +49,15 @@ pub struct Run {
     /// Write each verdict to its Node too, as the condition NodewhyDiagnosed, for tools that act on conditions
     #[arg(long, env = "NODEWHY_NODE_CONDITION", value_enum, default_value_t = NodeConditionMode::Off, value_name = "MODE")]
     node_condition: NodeConditionMode,
+    /// Serve an admission webhook on this port: it warns at `kubectl apply` about what `nodewhy lint` finds
+    #[arg(long, env = "NODEWHY_ADMISSION_PORT", value_name = "PORT")]
+    admission_port: Option<u16>,
+    /// Folder with the webhook's tls.crt and tls.key, read again when they change [default: nodewhy makes its own]
+    #[arg(long, env = "NODEWHY_ADMISSION_CERTIFICATES", value_name = "DIR")]
+    admission_certificates: Option<PathBuf>,
+    /// Let the webhook refuse objects with errors that are certain, instead of warnings only
+    #[arg(long, env = "NODEWHY_ADMISSION_DENY", value_enum, default_value_t = Deny::Nothing, value_name = "WHAT")]
+    admission_deny: Deny,
     // Their headings would go on over what follows.
     #[command(flatten)]
     aws: AwsFlags,
@@ -73,11 +84,17 @@ pub fn run(args: &Run) -> ExitCode {
 }
 
 impl Run {
+    fn admission(&self) -> Option<AdmissionOptions> {
+        let certificates = self.admission_certificates.clone();
+        Some(AdmissionOptions { port: self.admission_port?, certificates, deny: self.admission_deny })
+    }
+
     fn options(&self) -> OperatorOptions {
         OperatorOptions {
             cluster: self.cluster.clone(),
             listen: self.listen,
             page: self.page,
+            admission: self.admission(),
             log_format: self.log_format,
             aws: self.aws.options(),
             pod_logs: self.pod_logs.iter().filter(|namespace| !namespace.is_empty()).cloned().collect(),

@@ -1,4 +1,4 @@
-//! Serves HTTP within limits. A connection costs a file descriptor, and a client that reaches the port may open any
+//! Serves HTTP and HTTPS within limits. A connection costs a file descriptor, and a client that reaches the port may open any
 //! number of them.
 
 use axum::Router;
@@ -7,10 +7,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::collections::VecDeque;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
 /// A client sends the head of each request within this time.
 const HEAD: Duration = Duration::from_secs(10);
@@ -28,6 +32,39 @@ pub(super) struct Limits {
 
 /// Serves until `stop` resolves.
 pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: impl Future<Output = ()>) {
+    let begin = |stream| connection(stream, router.clone(), limits.lasts);
+    accept(listener, limits.connections, begin, stop).await;
+}
+
+/// Serves with TLS until `stop` resolves.
+pub(super) async fn serve_tls(
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    router: Router,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) {
+    let acceptor = TlsAcceptor::from(tls);
+    let begin = |stream| {
+        let (acceptor, router) = (acceptor.clone(), router.clone());
+        async move {
+            // An error is the client's, or there is no certificate yet.
+            if let Ok(Ok(stream)) = timeout(HEAD, acceptor.accept(stream)).await {
+                connection(stream, router, limits.lasts).await;
+            }
+        }
+    };
+    accept(listener, limits.connections, begin, stop).await;
+}
+
+async fn accept<F>(
+    listener: TcpListener,
+    connections: usize,
+    begin: impl Fn(TcpStream) -> F,
+    stop: impl Future<Output = ()>,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
     let mut stop = pin!(stop);
     let mut open = JoinSet::new();
     let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
@@ -36,10 +73,10 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     by_age.retain(|connection| !connection.is_finished());
-                    while by_age.len() >= limits.connections && let Some(oldest) = by_age.pop_front() {
+                    while by_age.len() >= connections && let Some(oldest) = by_age.pop_front() {
                         oldest.abort();
                     }
-                    by_age.push_back(open.spawn(connection(stream, router.clone(), limits.lasts)));
+                    by_age.push_back(open.spawn(begin(stream)));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a connection cannot be accepted");
@@ -52,7 +89,11 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits,
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, lasts: Option<Duration>) {
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    lasts: Option<Duration>,
+) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));

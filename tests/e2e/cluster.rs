@@ -1,5 +1,6 @@
 //! Scenarios on a real control plane with the real Karpenter.
 
+mod admission;
 mod aws;
 mod cloud_controller;
 mod comparison;

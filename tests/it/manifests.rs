@@ -1,5 +1,6 @@
 //! The RBAC that is shipped permits what the code does, and nothing else.
 
+use nodewhy::operator::admission::own_certificate;
 use nodewhy::operator::publish::{node_condition, remedy};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -107,8 +108,14 @@ fn no_other_component_gives_a_right() {
     let components = components();
     assert!(components.len() > 1, "{components:?}");
     for component in components.iter().filter(|name| {
-        !["components/ha", "components/logs", "components/node-condition", "components/remediation"]
-            .contains(&name.as_str())
+        ![
+            "components/admission",
+            "components/ha",
+            "components/logs",
+            "components/node-condition",
+            "components/remediation",
+        ]
+        .contains(&name.as_str())
     }) {
         let objects = objects_in(component);
         let rbac = objects.iter().filter(|object| {
@@ -259,4 +266,47 @@ fn the_component_logs_permits_to_read_logs_where_it_says_so_and_nothing_else() {
             .unwrap();
     let env = &patch["spec"]["template"]["spec"]["containers"][0]["env"][0];
     assert_eq!((&env["name"], &env["value"]), (&"NODEWHY_POD_LOGS".into(), &role["metadata"]["namespace"]));
+}
+
+#[test]
+fn the_component_admission_permits_to_keep_one_certificate_and_nothing_else() {
+    let component = objects_in("components/admission");
+    let [secret, webhook] = own_certificate::NEEDS;
+    let rights = |(group, resource, verbs): (&str, &str, &[&str]), namespace: Option<&str>| {
+        let right = |verb: &&str| {
+            let name = own_certificate::NAME.to_owned();
+            (namespace.map(str::to_owned), group.to_owned(), resource.to_owned(), Some(name), (*verb).to_owned())
+        };
+        verbs.iter().map(right).collect::<BTreeSet<Right>>()
+    };
+    let needed = rights(secret, Some("nodewhy")).into_iter().chain(rights(webhook, None)).collect();
+    assert_exactly(&granted(&component), &needed);
+    for (role, binding) in [("Role", "RoleBinding"), ("ClusterRole", "ClusterRoleBinding")] {
+        let [binding] = of_kind(&component, binding)[..] else { panic!("one binding") };
+        assert_eq!(binding["roleRef"]["name"], of_kind(&component, role)[0]["metadata"]["name"]);
+        assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);
+    }
+}
+
+/// Whatever happens to nodewhy, the API server stores the object.
+#[test]
+fn the_webhook_can_stop_nobody_and_is_not_called_for_more_than_it_judges() {
+    let component = objects_in("components/admission");
+    let [configuration] = of_kind(&component, "ValidatingWebhookConfiguration")[..] else {
+        panic!("one configuration")
+    };
+    assert_eq!(configuration["metadata"]["name"], own_certificate::NAME);
+    let webhooks = configuration["webhooks"].as_array().unwrap();
+    assert_eq!(webhooks.len(), 2);
+    for webhook in webhooks {
+        assert_eq!(webhook["failurePolicy"], "Ignore");
+        assert_eq!(webhook["sideEffects"], "None");
+        assert_eq!(webhook["timeoutSeconds"], 2);
+        let service = &webhook["clientConfig"]["service"];
+        assert_eq!(service["name"], of_kind(&component, "Service")[0]["metadata"]["name"]);
+        for rule in webhook["rules"].as_array().unwrap() {
+            assert_eq!(texts(&rule["operations"]), ["CREATE", "UPDATE"]);
+            assert!(texts(&rule["resources"]).iter().all(|resource| !resource.contains(['/', '*'])), "{rule:#}");
+        }
+    }
 }

@@ -29,6 +29,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* Not empty where cert-manager makes the certificate of the admission webhook. */ -}}
+{{- define "nodewhy.certManager" -}}
+{{- $asked := (.Values.admission).certManager -}}
+{{- if kindIs "bool" $asked -}}
+{{- if $asked }}true{{ end -}}
+{{- else if .Capabilities.APIVersions.Has "cert-manager.io/v1" -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- /* One cluster, one nodewhy: the release's name is no part of it, as in manifests/. */ -}}
 {{- define "nodewhy.selector" -}}
 app.kubernetes.io/name: nodewhy

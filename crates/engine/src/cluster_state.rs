@@ -14,6 +14,7 @@ mod looked_up;
 pub mod memo;
 pub mod old_machines;
 mod reads;
+pub mod surroundings;
 
 use crate::api::ObjectRef;
 use crate::cluster_state::class_members::ClassMembers;
@@ -129,7 +130,7 @@ pub struct ClassFacts {
 }
 
 /// The aws-auth ConfigMap with its mappings read once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AwsAuthFacts {
     pub uid: Box<str>,
     pub map_roles: String,

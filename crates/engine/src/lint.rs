@@ -21,6 +21,7 @@ mod odd_fields;
 pub mod page;
 pub mod place;
 mod requirements;
+pub mod review;
 pub mod template;
 pub mod upgrade;
 mod version;

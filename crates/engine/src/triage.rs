@@ -77,6 +77,8 @@ pub struct Triage {
     pools: PoolIncidents,
     outbox: Outbox,
     standing: Standing,
+    /// Counts the changes of what an object of the configuration is judged with.
+    configuration: u64,
 }
 
 impl Triage {
@@ -93,6 +95,7 @@ impl Triage {
             pools: PoolIncidents::default(),
             outbox: Outbox::default(),
             standing: Standing::default(),
+            configuration: 0,
         }
     }
 
@@ -191,6 +194,11 @@ impl Triage {
         self.standing.revision()
     }
 
+    /// Changes whenever [`ClusterState::surroundings`] may have changed. It never falls.
+    pub const fn configuration_revision(&self) -> u64 {
+        self.configuration
+    }
+
     /// Notices of all findings, for a new leader. The last leader may not have sent them.
     pub fn all_findings(&self) -> Vec<FindingNotice> {
         self.standing.all()
@@ -239,6 +247,7 @@ impl Triage {
             }
             Change::Removed { input, namespace, name, last } => {
                 if Standing::concerns(input) {
+                    self.configuration += 1;
                     self.standing.change(now);
                 }
                 if input == Input::Nodes {
@@ -269,6 +278,7 @@ impl Triage {
 
     /// Forgets the node classes of a kind that is not watched any more.
     pub fn forget_classes(&mut self, group: &str, kind: &str) {
+        self.configuration += 1;
         self.schedule.take(self.cluster.remove_classes_of(group, kind));
     }
 
@@ -312,6 +322,9 @@ impl Triage {
         let is_news = self.standing.is_news(&object, &self.cluster);
         let is_karpenter = matches!(object, Object::Deployment(_));
         let touched = self.cluster.apply(object, now);
+        if is_news || touched == Touched::Everything {
+            self.configuration += 1;
+        }
         // Another version of Karpenter judges the same configuration differently.
         if is_news || is_karpenter && touched == Touched::Everything {
             self.standing.change(now);

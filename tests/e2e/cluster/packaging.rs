@@ -13,7 +13,7 @@ use testkit::go;
 
 /// Everything that the chart can switch on and the base leaves to a component.
 const ALL_ON: &[&str] = &[
-    "--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,logs.enabled=true,removeStaleTaints=dry-run,nodeCondition=on",
+    "--set=admission.enabled=true,ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,logs.enabled=true,removeStaleTaints=dry-run,nodeCondition=on",
 ];
 
 /// Kind, namespace and name.
@@ -181,6 +181,8 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
         "podMonitor.interval=soon",
         "removeUninitializedTaints=yes",
         "nodeCondition=yes",
+        "admission.deny=yes",
+        "admission.certManager=sometimes",
         "logs.namespaces={Kube}",
         "logs.namespaces={}",
     ] {
@@ -206,6 +208,36 @@ fn container(rendered: &Objects) -> &Value {
 fn modes_need_no_quotes() {
     assert_same(&with_values("removeStaleTaints: off\nremoveUninitializedTaints: off"), &with_values(""));
     assert_same(&with_values("removeStaleTaints: on"), &with_values("removeStaleTaints: \"on\""));
+}
+
+/// cert-manager makes the certificate if the cluster has it and nobody says otherwise. Then nodewhy needs no rights.
+#[test]
+fn the_webhooks_certificate_is_cert_managers_or_nodewhys_own() {
+    let rendered = |values: &[&str]| objects(&helm(values).expect("these values are allowed"));
+    let has = |objects: &Objects, kind: &str| objects.keys().any(|key| key.0 == kind && key.2 == "nodewhy-admission");
+    let on = "--set=admission.enabled=true,admission.deny=certain";
+    let cluster_has_it = "--api-versions=cert-manager.io/v1";
+    for values in [&[on, cluster_has_it][..], &[on, "--set=admission.certManager=true"]] {
+        let objects = rendered(values);
+        assert!(has(&objects, "Certificate") && has(&objects, "Issuer") && has(&objects, "Service"), "{values:?}");
+        assert!(!has(&objects, "Secret") && !has(&objects, "Role") && !has(&objects, "ClusterRole"), "{values:?}");
+        let env = json!([
+            { "name": "NODEWHY_ADMISSION_PORT", "value": "8443" },
+            { "name": "NODEWHY_ADMISSION_CERTIFICATES", "value": "/admission" },
+            { "name": "NODEWHY_ADMISSION_DENY", "value": "certain" },
+        ]);
+        assert_eq!(container(&objects)["env"], env);
+        assert_eq!(container(&objects)["volumeMounts"][0]["mountPath"], "/admission");
+        let key = ("ValidatingWebhookConfiguration".to_owned(), String::new(), "nodewhy-admission".to_owned());
+        let annotations = &objects[&key]["metadata"]["annotations"];
+        assert_eq!(annotations["cert-manager.io/inject-ca-from"], "nodewhy/nodewhy-admission");
+    }
+    for values in [&[on][..], &[on, cluster_has_it, "--set=admission.certManager=false"]] {
+        let objects = rendered(values);
+        assert!(has(&objects, "Secret") && has(&objects, "Role") && has(&objects, "ClusterRole"), "{values:?}");
+        assert!(!has(&objects, "Certificate"), "{values:?}");
+        assert!(container(&objects)["volumeMounts"].is_null(), "{values:?}");
+    }
 }
 
 /// `--set ha=null` takes a default away.

@@ -64,7 +64,7 @@ impl<'w, T> Told<'w, T> {
 }
 
 /// The answers.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Aws {
     /// By what they are about, then by call.
     answers: BTreeMap<String, BTreeMap<String, AwsObservation>>,
