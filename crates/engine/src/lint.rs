@@ -22,6 +22,7 @@ pub mod page;
 pub mod place;
 mod requirements;
 pub mod review;
+mod schema;
 pub mod template;
 pub mod upgrade;
 mod version;
@@ -35,7 +36,7 @@ use crate::cluster_state::{AwsAuthFacts, ClassFacts, ClusterState, Subject};
 use crate::diagnose;
 use crate::facts::kubelet_version;
 use crate::objects::input::{Input, Object};
-use crate::objects::odd::OddField;
+use crate::objects::odd::{self, OddField};
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{Ami, AwsObservation, NodeClass, NodePool};
 use crate::rules;
@@ -388,6 +389,19 @@ impl Cluster {
             let Some(piece) = self.pieces.get(key) else { continue };
             let blame = Blame::object("", &key.0, &key.1);
             for (mistake, place) in odd_fields::flaws(&blame, piece, odd, &mut report.notes) {
+                report.findings.push(mistake.at(&piece.file, place));
+            }
+        }
+        for (key, piece) in &self.pieces {
+            let blame = Blame::object("", &key.0, &key.1);
+            let told: Vec<String> = report
+                .findings
+                .iter()
+                .filter(|finding| finding.blame.object == blame.object && finding.file == piece.name())
+                .filter_map(|finding| finding.blame.field.clone())
+                .collect();
+            let is_told = |field: &str| told.iter().any(|own| odd::touch(own, field));
+            for (mistake, place) in schema::flaws(&blame, piece, &is_told) {
                 report.findings.push(mistake.at(&piece.file, place));
             }
         }

@@ -17,6 +17,7 @@ pub mod network_agents;
 pub mod node_events;
 pub mod provider_id;
 pub mod reckoning;
+pub mod schemas;
 pub mod startup_taint;
 pub mod termination_handler;
 pub mod text_hash;

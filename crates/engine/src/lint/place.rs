@@ -4,6 +4,7 @@
 //! plain scalars the lines of the value are not those of the file: there it is the place where the scalar begins.
 
 use crate::objects::sink::ObjectText;
+use serde_json::Value;
 use serde_saphyr::granit_parser::{self, Event, Marker, Parser, ScalarStyle};
 
 /// The piece of a file that holds an object.
@@ -66,6 +67,20 @@ impl Piece {
     pub fn place_of(&self, path: &[String]) -> Place {
         let spot = self.find(path);
         self.in_file(spot.name.unwrap_or(spot.nearest), true)
+    }
+
+    /// The file as findings name it.
+    pub fn name(&self) -> &str {
+        self.file.strip_prefix("./").unwrap_or(&self.file)
+    }
+
+    /// The object, if its text can be read as it stands.
+    pub fn value(&self) -> Option<Value> {
+        let mut value: Value = serde_saphyr::from_str(&self.text).ok()?;
+        for item in &self.items {
+            value = value.get_mut("items")?.as_array_mut()?.get_mut(*item)?.take();
+        }
+        Some(value)
     }
 
     /// Whether the field is written.

@@ -13,6 +13,14 @@ use std::mem;
 /// An object with more odd fields is not read at all.
 const MOST: usize = 20;
 
+/// Whether one of the fields is the other, or within it.
+pub fn touch(one: &str, other: &str) -> bool {
+    let is_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    is_within(one, other) || is_within(other, one)
+}
+
 /// A field that does not have the type of its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OddField {
@@ -41,11 +49,7 @@ impl OddField {
 
     /// Whether `field` is this one, within it, or around it.
     pub fn touches(&self, field: &str) -> bool {
-        let own = self.field();
-        let within = |outer: &str, inner: &str| {
-            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        within(&own, field) || within(field, &own)
+        touch(&self.field(), field)
     }
 }
 

@@ -1,0 +1,171 @@
+//! What the API server refuses or drops, because the schema of the kind does not have it.
+//!
+//! In review no API server has seen the file yet, and Helm, Argo CD and Flux let the API server drop unknown fields.
+
+mod structure;
+
+use super::place::{Piece, Place};
+use super::{Level, Mistake};
+use crate::api::Blame;
+use crate::upstream::schemas::{self, Schema};
+use kube_cel::{ErrorKind, Validator};
+use serde_json::Value;
+use structure::{Misfit, has_placeholder, misfits};
+
+/// The mistakes in an object's `spec`, each with its place. Those that `is_told` knows have a finding that says more.
+pub fn flaws(blame: &Blame, piece: &Piece, is_told: &dyn Fn(&str) -> bool) -> Vec<(Mistake, Place)> {
+    let Some(object) = piece.value() else { return Vec::new() };
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let Some(schema) = schemas::of(text("apiVersion"), text("kind")) else { return Vec::new() };
+    let spec = &object["spec"];
+    let mut found = misfits(&schema.spec, spec);
+    if is_of_auto_mode(spec) {
+        found.retain(|misfit| !misfit.is_unknown);
+    }
+    let broken = broken_rules(schema, spec, &found);
+    found.extend(broken);
+    found.retain(|misfit| !is_told(&misfit.path.join(".")));
+    found.into_iter().map(|misfit| flaw(blame, piece, &misfit)).collect()
+}
+
+fn flaw(blame: &Blame, piece: &Piece, misfit: &Misfit) -> (Mistake, Place) {
+    let field = misfit.path.join(".");
+    let (level, cause, effect) = if misfit.is_unknown {
+        (
+            Level::Warning,
+            "UnknownField",
+            "kubectl refuses the object, and Helm, Argo CD and Flux apply it without the field",
+        )
+    } else {
+        (Level::Error, "RefusedByApiServer", "The API server rejects the object")
+    };
+    let mistake = Mistake {
+        level,
+        cause: cause.to_owned(),
+        message: format!("{}: {field} {}. {effect}.", blame.object, misfit.says),
+        fix: None,
+        blame: blame.clone().field(field),
+        grave: false,
+    };
+    (mistake, piece.place_of(&misfit.path))
+}
+
+/// The schema of NodePools in Auto Mode is not published: it may have more fields than Karpenter's.
+fn is_of_auto_mode(spec: &Value) -> bool {
+    spec["template"]["spec"]["nodeClassRef"]["group"] == "eks.amazonaws.com"
+}
+
+/// The rules of the schema that the object breaks, where its structure is right.
+fn broken_rules(schema: &Schema, spec: &Value, misfits: &[Misfit]) -> Vec<Misfit> {
+    let Err(errors) = Validator::new().validate_compiled(&schema.rules, spec, None) else { return Vec::new() };
+    let mut broken: Vec<Misfit> = Vec::new();
+    for error in errors.as_slice() {
+        let path = path_of(&error.field_path);
+        let Some(part) = at(spec, &path) else { continue };
+        // A rule that cannot be evaluated says nothing: its field has another type, or is left to a patch.
+        let is_told =
+            misfits.iter().any(|own| !own.is_unknown && (own.path.starts_with(&path) || path.starts_with(&own.path)));
+        let is_partial = path.len() == 1 && lacks_required(schema, spec);
+        if error.kind != ErrorKind::ValidationFailure || is_told || is_partial || has_placeholder(part) {
+            continue;
+        }
+        if broken.iter().all(|own| own.path != path) {
+            broken.push(Misfit {
+                path,
+                says: format!("breaks a rule of the kind: {}", error.message),
+                is_unknown: false,
+            });
+        }
+    }
+    broken
+}
+
+/// Whether something has to merge the object with its rest before it is whole.
+fn lacks_required(schema: &Schema, spec: &Value) -> bool {
+    let required = schema.spec["required"].as_array().into_iter().flatten();
+    required.filter_map(Value::as_str).any(|field| spec.get(field).is_none())
+}
+
+/// `amiSelectorTerms[0].alias` as steps, behind `spec`.
+fn path_of(field: &str) -> Vec<String> {
+    let steps = field.split(['.', '[']).map(|step| step.trim_end_matches(']')).filter(|step| !step.is_empty());
+    ["spec"].into_iter().chain(steps).map(str::to_owned).collect()
+}
+
+fn at<'v>(spec: &'v Value, path: &[String]) -> Option<&'v Value> {
+    path.iter().skip(1).try_fold(spec, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        _ => value.get(step),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{misfits, schemas};
+    use kube_cel::{CompiledSchema, ErrorKind, Validator};
+    use regex::Regex;
+    use serde_json::{Value, json};
+
+    fn compiles(schema: &CompiledSchema) -> bool {
+        let inner =
+            schema.properties.values().chain(schema.items.as_deref()).chain(schema.additional_properties.as_deref());
+        schema.compilation_errors().is_empty() && inner.into_iter().all(compiles)
+    }
+
+    fn patterns(schema: &Value, all: &mut Vec<String>) {
+        match schema {
+            Value::Object(fields) => {
+                all.extend(fields.get("pattern").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|inner| patterns(inner, all));
+            }
+            Value::Array(items) => items.iter().for_each(|inner| patterns(inner, all)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_rule_and_every_pattern_of_the_schemas_can_be_evaluated() {
+        for (api_version, kind) in [("karpenter.k8s.aws/v1", "EC2NodeClass"), ("karpenter.sh/v1", "NodePool")] {
+            let schema = schemas::of(api_version, kind).expect("a schema");
+            assert!(compiles(&schema.rules), "{kind}");
+            let mut all = Vec::new();
+            patterns(&schema.spec, &mut all);
+            assert!(all.len() > 5, "{kind}: {all:?}");
+            for pattern in all {
+                assert!(Regex::new(&pattern).is_ok(), "{kind}: {pattern}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rules_use_no_function_that_is_missing() {
+        let pool = json!({
+            "limits": {"cpu": "10"}, "disruption": {"budgets": [{"nodes": "1", "schedule": "@daily"}]},
+            "template": {
+                "metadata": {"labels": {"karpenter.k8s.aws/x": "1"}},
+                "spec": {
+                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "a"},
+                    "requirements": [{"key": "karpenter.sh/x", "operator": "In", "values": ["a"], "minValues": 2},
+                        {"key": "kubernetes.io/hostname", "operator": "Gt", "values": ["1"]}],
+                },
+            },
+        });
+        let class = json!({
+            "amiFamily": "AL2", "role": "a", "instanceProfile": "b", "tags": {"kubernetes.io/cluster/a": "owned"},
+            "amiSelectorTerms": [{"alias": "al2023@latest"}, {"id": "ami-1"}],
+            "subnetSelectorTerms": [{"id": "subnet-1", "tags": {"a": "b"}}], "securityGroupSelectorTerms": [{"name": "a", "id": "sg-1"}],
+            "capacityReservationSelectorTerms": [{"ownerID": "111122223333"}],
+            "blockDeviceMappings": [{"ebs": {"volumeInitializationRate": 200}}],
+        });
+        for (api_version, kind, spec, least) in
+            [("karpenter.sh/v1", "NodePool", pool, 5), ("karpenter.k8s.aws/v1", "EC2NodeClass", class, 8)]
+        {
+            let schema = schemas::of(api_version, kind).expect("a schema");
+            assert!(misfits(&schema.spec, &spec).is_empty(), "{kind}: the structure is right");
+            let errors = Validator::new().validate_compiled(&schema.rules, &spec, None).expect_err("broken rules");
+            let other: Vec<_> = errors.as_slice().iter().filter(|e| e.kind != ErrorKind::ValidationFailure).collect();
+            assert!(other.is_empty(), "{other:#?}");
+            assert!(errors.as_slice().len() >= least, "{errors:#?}");
+        }
+    }
+}
