@@ -1,4 +1,5 @@
-//! What the page of an incident takes: `cargo bench --bench page` makes one of 5,000 machines, and opens it in Chromium.
+//! What the page of an incident takes: `cargo bench --bench page` makes one of 5,000 machines, and opens it in
+//! Chromium.
 
 use serde_json::{Value, json};
 use std::process::Command;

@@ -12,7 +12,8 @@ use std::process::{Command, Stdio};
 
 const SIZE: usize = 16 * 1024;
 
-const CALL: &str = "/etc/eks/bootstrap.sh \"$CLUSTER\" --kubelet-extra-args \"--node-labels=team=payments --register-with-taints=a=b:NoSchedule\"\n";
+const CALL: &str = "/etc/eks/bootstrap.sh \"$CLUSTER\" --kubelet-extra-args \"--node-labels=team=payments \
+                    --register-with-taints=a=b:NoSchedule\"\n";
 
 fn main() {
     divan::main();

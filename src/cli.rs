@@ -52,8 +52,8 @@ enum Command {
     Diagnose(diagnose_args::Diagnose),
     /// Show what `nodewhy run` (the operator) recorded about nodes that were stuck, including nodes that are gone
     History(history::HistoryArgs),
-    /// Check EC2NodeClasses, NodePools, user data and aws-auth for mistakes that would keep new nodes from joining, now or
-    /// after an upgrade
+    /// Check EC2NodeClasses, NodePools, user data and aws-auth for mistakes that would keep new nodes from joining, now
+    /// or after an upgrade
     #[command(after_help = lint::EXIT_CODES)]
     Lint(lint::Lint),
     /// Show the final user data of a node class: your part, merged with what Karpenter and the AMI add
@@ -254,7 +254,8 @@ fn answer(text: &str) -> ExitCode {
     }
 }
 
-/// Says something on standard error. It may quote strangers: their escape sequences and secrets are none of a terminal's.
+/// Says something on standard error. It may quote strangers: their escape sequences and secrets are none of a
+/// terminal's.
 fn complain(message: &str) {
     let _ = writeln!(std::io::stderr().lock(), "nodewhy: {}", report::visible(message));
 }

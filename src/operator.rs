@@ -309,7 +309,8 @@ impl Operator<'_> {
                 alarm.as_mut().reset(wake);
             }
             tokio::select! {
-                received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch is left".to_owned())) },
+                received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch \
+                    is left".to_owned())) },
                 Ok(()) = self.leads.changed() => {}
                 Some((removal, answer)) = self.remedies.answer() => {
                     let now = self.now();
@@ -525,7 +526,8 @@ impl Operator<'_> {
             Change::Access { answer: Err(why), .. } => {
                 // Said once: it is asked again and again.
                 if self.triage.cluster().missing(Input::AccessReviews) != Some(&why.to_string()) {
-                    tracing::warn!(%why, "cannot check the permissions of kubelets; nodewhy continues without this check");
+                    tracing::warn!(%why, "cannot check the permissions of kubelets; nodewhy continues without this \
+                                          check");
                 }
             }
             Change::Removed { input: Input::NodePools, name, .. } => {

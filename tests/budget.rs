@@ -79,7 +79,9 @@ fn a_machine() {
 
 /// One of them has a log, and another log is of any of them: neither is compared with each machine for each machine.
 fn beside_a_log(mut state: ClusterState) {
-    let said = "Jan 15 11:5MINUTE:34 HOST kubelet[1629]: E0115 11:5MINUTE:34.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"\n";
+    let said = "Jan 15 11:5MINUTE:34 HOST kubelet[1629]: E0115 11:5MINUTE:34.123456    1629 \
+                kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \
+                \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"\n";
     let log: String = (1..9).map(|minute: u8| said.replace("MINUTE", &minute.to_string())).collect();
     for (file, host) in [("i-00000000000000007.log", "ip-10-9-9-9"), ("kubelet.log", "ip-10-9-9-8")] {
         let mut reader = LogReader::new(FileLimits::default());

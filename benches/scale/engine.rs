@@ -55,8 +55,8 @@ pub fn incidents(n: usize) -> Vec<Row> {
     rows
 }
 
-/// Machines that may each be any of many Nodes, new or left over, or of many kubelets without a Node, and twice as many:
-/// the second takes twice as long where what is asked of all of them is looked up.
+/// Machines that may each be any of many Nodes, new or left over, or of many kubelets without a Node, and twice as
+/// many: the second takes twice as long where what is asked of all of them is looked up.
 pub fn strangers(n: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for machines in [n, 2 * n] {

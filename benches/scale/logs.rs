@@ -63,16 +63,24 @@ fn line(text: &mut String, random: &mut fastrand::Rng, is_journal: bool) {
     let (minute, second, micros) = (random.u32(0..60), random.u32(0..60), random.u32(0..1_000_000));
     let (pod, uid, number) = (random.u32(..), random.u128(..), random.u32(0..64));
     let line = match (is_journal, random.u32(0..100)) {
-        (true, 0) => format!("\"Failed to pull image\" err=\"dial tcp 10.0.3.7:443: i/o timeout\" image=\"shop/web:{number}\""),
+        (true, 0) => {
+            format!("\"Failed to pull image\" err=\"dial tcp 10.0.3.7:443: i/o timeout\" image=\"shop/web:{number}\"")
+        }
         (true, 1) => "\"Unable to update cni config\" err=\"no networks found in /etc/cni/net.d\"".to_owned(),
-        (true, _) => format!("\"SyncLoop (PLEG): event for pod\" pod=\"shop/web-{pod:x}\" event={{\"ID\":\"{uid:032x}\",\"Type\":\"ContainerStarted\"}}"),
-        (false, 0..2) => "Unable to reach API Server: Get \\\"https://172.20.0.1:443/version\\\": dial tcp 172.20.0.1:443: i/o timeout".to_owned(),
+        (true, _) => format!(
+            "\"SyncLoop (PLEG): event for pod\" pod=\"shop/web-{pod:x}\" \
+             event={{\"ID\":\"{uid:032x}\",\"Type\":\"ContainerStarted\"}}"
+        ),
+        (false, 0..2) => "Unable to reach API Server: Get \\\"https://172.20.0.1:443/version\\\": dial tcp \
+                          172.20.0.1:443: i/o timeout"
+            .to_owned(),
         (false, _) => format!("Send AddNetworkReply: IPv4Addr: 10.0.3.{number}, container {uid:032x}, pod web-{pod:x}"),
     };
     let written = if is_journal {
         writeln!(
             text,
-            "Jan 15 11:{minute:02}:{second:02} ip-10-0-3-9.ec2.internal kubelet[1629]: I0115 11:{minute:02}:{second:02}.{micros:06}    1629 kubelet.go:2402] {line}"
+            "Jan 15 11:{minute:02}:{second:02} ip-10-0-3-9.ec2.internal kubelet[1629]: I0115 \
+             11:{minute:02}:{second:02}.{micros:06}    1629 kubelet.go:2402] {line}"
         )
     } else {
         writeln!(

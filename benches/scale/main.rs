@@ -2,9 +2,10 @@
 //! run and one table.
 //!
 //! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise;
-//! `NODEWHY_ONLY` is `engine`, `offline`, `logs` or `live`; `NODEWHY_LOG_MIB` the size of the logs. Five of every thousand
-//! machines are stuck. `NODEWHY_ONLY=chart` measures clusters of 100, 1,000 … Nodes instead, up to `NODEWHY_NODES`, and
-//! draws `docs/images/scale.svg`; `NODEWHY_ONLY=upgrade` replaces every machine within ten minutes.
+//! `NODEWHY_ONLY` is `engine`, `offline`, `logs` or `live`; `NODEWHY_LOG_MIB` the size of the logs. Five of every
+//! thousand machines are stuck. `NODEWHY_ONLY=chart` measures clusters of 100, 1,000 … Nodes instead, up to
+//! `NODEWHY_NODES`, and draws `docs/images/scale.svg`; `NODEWHY_ONLY=upgrade` replaces every machine within ten
+//! minutes.
 
 mod chart;
 mod engine;

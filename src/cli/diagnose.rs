@@ -18,7 +18,8 @@ use engine::objects::input::Object;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 success, even if nodes are stuck; 1 --fail-on found a stuck node or an unreadable object; 2 bad usage or input; 3 no cluster could be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 success, even if nodes are stuck; 1 --fail-on found a stuck node or an \
+                              unreadable object; 2 bad usage or input; 3 no cluster could be read.";
 
 pub fn run(args: &Diagnose) -> ExitCode {
     // `-f a.yaml b.yaml`, as a shell makes of `-f *.yaml`: kubectl does not take that either.
@@ -84,8 +85,8 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     conclude(args, &state, about, &unread)
 }
 
-/// Reports where the operator's NodeDiagnoses differ from this answer. Without an operator, or without the right to read
-/// them, there is nothing to compare.
+/// Reports where the operator's NodeDiagnoses differ from this answer. Without an operator, or without the right to
+/// read them, there is nothing to compare.
 fn say_differences(args: &Diagnose, state: &ClusterState, survey: &Survey) {
     const SHOWN: usize = 5;
     let Ok(Ok(written)) = block_on(super::history::of_cluster(&args.cluster)) else { return };
@@ -122,7 +123,8 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     let read = read_logs(args, &mut state);
     if state.subjects().next().is_none() {
         complain(
-            "nothing to judge: found no readable NodeClaim, Node, NodePool or EC2NodeClass; pass the output of kubectl get -o yaml",
+            "nothing to judge: found no readable NodeClaim, Node, NodePool or EC2NodeClass; pass the output of kubectl \
+             get -o yaml",
         );
         return ExitCode::from(BAD_INPUT);
     }
@@ -207,8 +209,8 @@ fn say_former(state: &ClusterState) {
     let left = state.left_behind();
     if left > 0 {
         complain(&format!(
-            "{left} of kind Provisioner, Machine or AWSNodeTemplate: not judged, as the Karpenter of this cluster does not \
-             read them; an upgrade to 0.33 or later left them"
+            "{left} of kind Provisioner, Machine or AWSNodeTemplate: not judged, as the Karpenter of this cluster does \
+             not read them; an upgrade to 0.33 or later left them"
         ));
     }
 }

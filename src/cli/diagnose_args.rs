@@ -33,8 +33,8 @@ pub struct Diagnose {
     pub(super) no_logs: bool,
     #[command(flatten)]
     pub(super) cluster: LiveFlags,
-    /// Read these contexts of the kubeconfig in parallel and print one answer. If one cannot be read, the answer names it
-    /// and the reason, and covers the others
+    /// Read these contexts of the kubeconfig in parallel and print one answer. If one cannot be read, the answer names
+    /// it and the reason, and covers the others
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["context", "files", "logs", "watch"])]
     pub(super) contexts: Vec<String>,
     /// Like --contexts, for every context. Contexts that differ only in namespace are read once
@@ -52,8 +52,8 @@ pub struct Diagnose {
     /// Exit with 1 if a node is stuck and its verdict has at least this confidence, or if an object could not be read
     #[arg(long, value_enum)]
     pub(super) fail_on: Option<FailOn>,
-    /// Look again at this interval [default: 30s] and print the answer again when a verdict changes. JSON prints one line
-    /// per answer, YAML prints one document per answer. Ctrl-C ends it. With --fail-on, it also ends as soon as
+    /// Look again at this interval [default: 30s] and print the answer again when a verdict changes. JSON prints one
+    /// line per answer, YAML prints one document per answer. Ctrl-C ends it. With --fail-on, it also ends as soon as
     /// --fail-on makes the exit code 1
     #[arg(short, long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = seconds)]
     pub(super) watch: Option<u32>,
@@ -74,7 +74,8 @@ impl Diagnose {
             Some("--watch judges at the time of each look, so it takes no --now")
         } else if self.aws.options().is_some() {
             Some(
-                "--watch does not ask AWS, because each look would: remove --aws (NODEWHY_AWS), or use `nodewhy run --aws`",
+                "--watch does not ask AWS, because each look would: remove --aws (NODEWHY_AWS), or use `nodewhy run \
+                 --aws`",
             )
         } else if self.output == Format::Html {
             Some("--watch prints answer after answer, and -o html is one page: choose another format")
@@ -110,7 +111,8 @@ impl Diagnose {
         let Some(name) = self.names.first() else { return Ok(survey) };
         let unknown = || {
             format!(
-                "no NodeClaim, Node, NodePool, node class or instance is called {name}; of one that is gone, `nodewhy history {name}` shows what `nodewhy run` recorded"
+                "no NodeClaim, Node, NodePool, node class or instance is called {name}; of one that is gone, `nodewhy \
+                 history {name}` shows what `nodewhy run` recorded"
             )
         };
         survey.of_name(state, name).ok_or_else(unknown)

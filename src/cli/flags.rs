@@ -28,8 +28,8 @@ pub struct ThresholdFlags {
     /// Like --initialize-threshold, for Nodes that wait for device plugins or drivers
     #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     devices: u32,
-    /// Report a Node that was Ready and has been NotReady or unusable for this time (doubled for pressure of disk, memory
-    /// or PIDs, and for missing pod IPs)
+    /// Report a Node that was Ready and has been NotReady or unusable for this time (doubled for pressure of disk,
+    /// memory or PIDs, and for missing pod IPs)
     #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     ready: u32,
     /// Report a NodeClaim or Node whose deletion has made no progress for this time
@@ -72,7 +72,8 @@ pub struct LiveFlags {
 #[command(next_help_heading = "AWS")]
 #[group(id = "aws")]
 pub struct AwsFlags {
-    /// Also query the AWS API for facts that no Kubernetes object has. All calls are read-only (IAM policy: docs/aws.md)
+    /// Also query the AWS API for facts that no Kubernetes object has. All calls are read-only (IAM policy:
+    /// docs/aws.md)
     #[arg(long = "aws", env = "NODEWHY_AWS")]
     ask: bool,
     /// AWS region [default: the region of the cluster's Nodes, then $AWS_REGION, $AWS_DEFAULT_REGION]
@@ -140,7 +141,8 @@ pub struct RemediationFlags {
     /// How long a verdict must hold before nodewhy removes the taint
     #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     wait: u32,
-    /// Like --remediation-wait, for Nodes that the cloud controller never initialized. It is longer, because the controller may still do so
+    /// Like --remediation-wait, for Nodes that the cloud controller never initialized. It is longer, because the
+    /// controller may still do so
     #[arg(
         long = "remediation-wait-uninitialized",
         env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",

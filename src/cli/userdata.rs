@@ -21,15 +21,16 @@ use readers::userdata::{Consequence, Family};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 success; 1 --fail-on found user data that keeps the node from joining or has no effect; 2 bad usage or input; 3 the cluster could not be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 success; 1 --fail-on found user data that keeps the node from joining or \
+                              has no effect; 2 bad usage or input; 3 the cluster could not be read.";
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("input").args(["files", "diff"]).multiple(true))]
 pub struct UserDataArgs {
     /// Show only this node class [default: every node class of the cluster]
     name: Option<String>,
-    /// Read EC2NodeClasses, with or without NodePools, from this file, directory or - (standard input). With --ami-family,
-    /// read plain user data. Repeatable. Needs no cluster
+    /// Read EC2NodeClasses, with or without NodePools, from this file, directory or - (standard input). With
+    /// --ami-family, read plain user data. Repeatable. Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     /// Show only what nodes run differently with NEW than with OLD. Both are files or directories as for -f, or node
@@ -228,8 +229,8 @@ struct Setting<'s> {
 }
 
 impl<'s> Setting<'s> {
-    /// What these nodes run. `other` is the class that they are compared with. Its images show the version of Kubernetes
-    /// if the class has none yet.
+    /// What these nodes run. `other` is the class that they are compared with. Its images show the version of
+    /// Kubernetes if the class has none yet.
     fn page(&self, members: Members<'s>, other: &NodeClass) -> Page<'s> {
         let Members { class, family, pool, source } = members;
         let is_set = |text: &&str| !text.is_empty();

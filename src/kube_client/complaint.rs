@@ -46,7 +46,8 @@ impl Target {
             }
             _ if root.contains("certificate") => {
                 format!(
-                    "the certificate of {server} is not trusted ({root}): is certificate-authority-data of the kubeconfig that of this cluster?"
+                    "the certificate of {server} is not trusted ({root}): is certificate-authority-data of the \
+                     kubeconfig that of this cluster?"
                 )
             }
             _ => format!("{server} cannot be asked: {root}"),
@@ -67,7 +68,8 @@ impl Target {
         match error {
             AuthError::AuthExecStart(error) => {
                 format!(
-                    "the kubeconfig's exec plugin {plugin} for {server} cannot be started ({error}): install it, or put it on the PATH"
+                    "the kubeconfig's exec plugin {plugin} for {server} cannot be started ({error}): install it, or \
+                     put it on the PATH"
                 )
             }
             AuthError::AuthExecRun { out, .. } => {

@@ -1,7 +1,7 @@
 //! The admission webhook: says at `kubectl apply` what `lint` finds. Opt-in.
 //!
-//! It has a thread of its own, so that no review waits for the operator's loop and the loop waits for no review. The loop
-//! shows it the configuration of the cluster when that changed, and each review judges a copy of what it needs.
+//! It has a thread of its own, so that no review waits for the operator's loop and the loop waits for no review. The
+//! loop shows it the configuration of the cluster when that changed, and each review judges a copy of what it needs.
 
 mod certificates;
 pub mod own_certificate;

@@ -1,5 +1,5 @@
-//! Serves HTTP and HTTPS within limits. A connection costs a file descriptor, and a client that reaches the port may open any
-//! number of them.
+//! Serves HTTP and HTTPS within limits. A connection costs a file descriptor, and a client that reaches the port may
+//! open any number of them.
 
 use axum::Router;
 use hyper::server::conn::http1;

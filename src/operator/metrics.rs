@@ -2,8 +2,8 @@
 //!
 //! Labels are bounded: causes, stages, outcomes and sources are lists in this code; NodePools are as many as the
 //! cluster has, and only those with stuck machines are there. Objects of the configuration have series only while they
-//! have mistakes, and not more than `CONFIG_FINDINGS`. No metric has the name of a machine. docs/metrics.md says how many
-//! series that makes.
+//! have mistakes, and not more than `CONFIG_FINDINGS`. No metric has the name of a machine. docs/metrics.md says how
+//! many series that makes.
 
 mod plain;
 

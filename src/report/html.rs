@@ -88,7 +88,8 @@ pub fn render(parts: &[Section], unread_clusters: &[String], live: Option<&Live>
                 }
                 footer {
                     p {
-                        "Made by nodewhy " (env!("CARGO_PKG_VERSION")) ". Of user data it shows the one line that is to "
+                        "Made by nodewhy " (env!("CARGO_PKG_VERSION")) ". Of user data it shows the one line that is \
+                            to "
                         "blame; values that look secret are masked. Names of your machines are in it: share it as you "
                         "would share those."
                     }
@@ -124,7 +125,8 @@ fn header(parts: &[Section], unread_clusters: &[String], title: &str, incidents:
             @if let Some((at, incident)) = soonest {
                 p.deadline {
                     "Karpenter deletes the first "
-                    @if at > incident.now() { "in " strong { (duration(at - incident.now())) } } @else { strong { "any moment now" } }
+                    @if at > incident.now() { "in " strong { (duration(at - incident.now())) } } @else { strong { "any \
+                        moment now" } }
                     ": " a href={ "#" (incident.id()) } { (incident.cause()) }
                 }
             }

@@ -96,7 +96,8 @@ fn unplaced(waiting: &UnplacedPods, judged: &Judged) -> String {
     let UnplacedPods { pods, namespace, name, since, message } = waiting;
     let (pods, waits) = (counted_as(*pods, "pod"), duration(judged.at - *since));
     format!(
-        "No verdict explains {pods} that Karpenter makes no machine for; Pod {namespace}/{name} waits longest, for {waits}: {message}. Perhaps nothing offers what it asks for: kubectl describe pod -n {namespace} {name}"
+        "No verdict explains {pods} that Karpenter makes no machine for; Pod {namespace}/{name} waits longest, for \
+         {waits}: {message}. Perhaps nothing offers what it asks for: kubectl describe pod -n {namespace} {name}"
     )
 }
 

@@ -339,7 +339,8 @@ fn the_policy_permits_every_call_and_each_denial_is_said_once_by_name() {
         "profile",
         &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "attached": ["arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"]}),
     );
-    let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
+    let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: \
+                   {instanceProfile: shop_1}\n";
     let run = Run::of(&moto, &(JOINING.to_owned() + profile));
     moto.tell("policy", &policy_without(&[]));
     let status = run.assert("Unknown", "Possible");
@@ -348,7 +349,8 @@ fn the_policy_permits_every_call_and_each_denial_is_said_once_by_name() {
     called.sort();
     called.dedup();
     let all: Vec<_> = questions::Call::ALL.into_iter().map(questions::Call::action).collect();
-    // Images, instance types and quotas are asked about where a launch is refused, a key where an instance ended for it.
+    // Images, instance types and quotas are asked about where a launch is refused, a key where an instance ended for
+    // it.
     assert_eq!(called.len(), all.len() - 6, "{called:?}");
     for action in called {
         moto.tell("policy", &policy_without(&[&action]));
@@ -505,7 +507,8 @@ fn lint(run: &Run, class: &str) -> (Value, bool) {
 fn lint_tells_of_an_image_that_is_not_available_before_anything_is_launched() {
     let moto = moto();
     let run = Run::of(&moto, "");
-    let class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  role: r\n  amiFamily: AL2023\n  amiSelectorTerms:\n  - name: shop-golden-*\n";
+    let class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  role: r\n  \
+                 amiFamily: AL2023\n  amiSelectorTerms:\n  - name: shop-golden-*\n";
     let image = |id: &str, created: &str, state: &str| {
         let name = format!("shop-golden-{}", &created[..10]);
         moto.tell("image", &json!({"id": id, "name": name, "state": state, "created": created}));

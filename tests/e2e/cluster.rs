@@ -27,6 +27,7 @@ mod protobuf;
 mod reboot;
 mod recoveries;
 mod remediation;
+mod schemas;
 mod standing;
 mod tainted;
 mod userdata;

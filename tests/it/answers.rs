@@ -126,7 +126,8 @@ fn a_quiet_dump_is_judged_when_it_was_written() {
     dump.diagnose(&[]).says(&[
         "KubeletRefusesLabels (Certain)",
         "Judged 2 NodeClaims, 0 Nodes at 2026-01-15T12:00:00Z (when the dump was written): 2 are stuck",
-        "At 2026-01-15T11:50:05Z (the newest time in the dump), not stuck yet: general-a, general-b. --now sets the time.",
+        "At 2026-01-15T11:50:05Z (the newest time in the dump), not stuck yet: general-a, general-b. --now sets the \
+         time.",
     ]);
     assert_eq!(dump.diagnose(&["--fail-on", "certain"]).code, Some(1));
     let judged = &dump.diagnose(&["-o", "json"]).json()["judged"];
@@ -140,7 +141,8 @@ fn of_an_old_copy_both_times_are_told_and_fail_on_takes_the_worse() {
     let answer = dump.diagnose(&["--fail-on", "certain"]);
     answer.says(&[
         "at 2026-01-15T11:50:05Z (the newest time in the dump): nothing is stuck; 2 wait, the longest for 0s at Join.",
-        "At 2026-03-15T12:00:00Z (when the dump was written), also stuck: general-a (KubeletRefusesLabels Certain), general-b",
+        "At 2026-03-15T12:00:00Z (when the dump was written), also stuck: general-a (KubeletRefusesLabels Certain), \
+         general-b",
     ]);
     assert_eq!(answer.code, Some(1));
     assert_eq!(dump.diagnose(&[]).code, Some(0));
@@ -273,12 +275,14 @@ fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": made},
             "spec": {"containers": [{"name": "c"}]},
             "status": {"phase": "Pending", "conditions": [
-                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}]}})
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are \
+                    available"}]}})
     };
     let refusal = |pod: &str, seen: &str| {
         json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": pod, "namespace": "shop"}, "reason": "FailedScheduling",
             "involvedObject": {"kind": "Pod", "name": pod, "namespace": "shop", "uid": pod}, "lastTimestamp": seen,
-            "message": "Failed to schedule pod, incompatible with nodepool \"general\", daemonset overhead={}, did not tolerate taint a=b:NoSchedule"})
+            "message": "Failed to schedule pod, incompatible with nodepool \"general\", daemonset overhead={}, did not \
+                        tolerate taint a=b:NoSchedule"})
     };
     let pods = [
         pod("old", "2026-01-15T11:40:00Z"),
@@ -303,7 +307,8 @@ fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
     // Nothing can be launched with such a class, whatever pods ask for.
     let unready = json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default", "uid": "c"},
         "spec": {"amiFamily": "AL2"}, "status": {"conditions": [
-            {"type": "SubnetsReady", "status": "False", "reason": "SubnetsNotFound", "message": "SubnetSelector did not match any Subnets",
+            {"type": "SubnetsReady", "status": "False", "reason": "SubnetsNotFound", "message": "SubnetSelector did \
+                not match any Subnets",
                 "lastTransitionTime": "2026-01-15T11:00:00Z"},
             {"type": "Ready", "status": "False", "reason": "UnhealthyDependents", "message": "SubnetsReady=False", "lastTransitionTime": "2026-01-15T11:00:00Z"}]}});
     let told = with(vec![reporting("2026-01-15T11:59:30Z"), unready]);

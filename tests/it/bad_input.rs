@@ -81,7 +81,8 @@ fn run(args: &[&str], stdin: &str) -> Answer {
 #[test]
 fn an_unparsable_document_in_the_middle() {
     let text = format!(
-        "apiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n---\nkind: Node\nmetadata:\n  name: b\n bad: [unclosed\n---\n{STUCK}"
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n---\nkind: Node\nmetadata:\n  name: b\n bad: \
+         [unclosed\n---\n{STUCK}"
     );
     let answer = Dump::judge(&text);
     answer.complains(&["dump.yaml:8:", "document 2", "this is no YAML"]).judges_the_rest();
@@ -97,7 +98,8 @@ fn a_kind_that_nobody_knows_is_no_error() {
 #[test]
 fn a_node_claim_without_status_waits_for_its_launch() {
     let answer = Dump::judge(
-        "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: general-7xk2p, creationTimestamp: \"2026-01-15T11:50:00Z\"}\n",
+        "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: \
+         {name: general-7xk2p, creationTimestamp: \"2026-01-15T11:50:00Z\"}\n",
     );
     assert_eq!(answer.code, 0, "{}", answer.err);
     answer.judges_the_rest();
@@ -204,7 +206,8 @@ fn a_json_list_with_one_bad_item() {
     let answer = Dump::judge_as(
         "dump.json",
         format!(
-            "{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {{\"name\": 7}}}},\n{STUCK_JSON}]}}"
+            "{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{{\"apiVersion\": \"v1\", \"kind\": \"Node\", \
+             \"metadata\": {{\"name\": 7}}}},\n{STUCK_JSON}]}}"
         ),
     );
     answer
@@ -233,7 +236,8 @@ fn a_yaml_list_with_one_broken_item() {
         out
     });
     let text = format!(
-        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: [unclosed\n{items}metadata:\n  resourceVersion: \"\"\n"
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: \
+         [unclosed\n{items}metadata:\n  resourceVersion: \"\"\n"
     );
     Dump::judge(&text).complains(&["dump.yaml:", "document 1, item 1", "this is no YAML"]).judges_the_rest();
     // The same with a value of the wrong type.
@@ -248,7 +252,9 @@ fn a_yaml_list_with_one_broken_item() {
 
 #[test]
 fn items_of_a_node_list_need_no_kind() {
-    let text = "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: old, creationTimestamp: \"2026-01-15T10:00:00Z\"}\n  status: {conditions: [{type: Ready, status: \"False\", lastTransitionTime: \"2026-01-15T11:00:00Z\"}]}\n";
+    let text = "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: \
+                {name: old, creationTimestamp: \"2026-01-15T10:00:00Z\"}\n  status: \
+                {conditions: [{type: Ready, status: \"False\", lastTransitionTime: \"2026-01-15T11:00:00Z\"}]}\n";
     let json = r#"{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "old", "creationTimestamp": "2026-01-15T10:00:00Z"}}]}"#;
     for text in [text, json] {
         let answer = Dump::judge(text);
@@ -269,7 +275,8 @@ fn an_object_without_kind_or_name() {
 
 #[test]
 fn what_kubectl_prints_without_o_yaml_is_recognized() {
-    let table = "NAME            TYPE        CAPACITY    ZONE         NODE   READY     AGE\ngeneral-7xk2p   m6i.large   on-demand   eu-west-1a          Unknown   9m\n";
+    let table = "NAME            TYPE        CAPACITY    ZONE         NODE   READY     AGE\ngeneral-7xk2p   \
+                 m6i.large   on-demand   eu-west-1a          Unknown   9m\n";
     Dump::judge(table).complains(&["dump.yaml:1", "-o yaml"]);
 }
 
@@ -391,7 +398,8 @@ fn a_scalar_that_aliases_repeat_takes_no_more_memory_than_the_file() {
     let scalar = "x".repeat(1_000_000);
     let aliases = vec!["*a"; 3_000].join(", ");
     let bomb = format!(
-        "apiVersion: v1\nkind: Node\nmetadata: {{name: bomb, annotations: {{a: &a {scalar}}}}}\nspec: {{taints: [{aliases}]}}\n---\n{STUCK}"
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: bomb, annotations: {{a: &a {scalar}}}}}\nspec: {{taints: \
+         [{aliases}]}}\n---\n{STUCK}"
     );
     let dump = Dump::new();
     let path = dump.file("bomb.yaml", &bomb);
@@ -401,7 +409,8 @@ fn a_scalar_that_aliases_repeat_takes_no_more_memory_than_the_file() {
     assert!(linted.err.contains("bomb.yaml"), "{}", linted.err);
     // The same as user data, and as a list of NodeDiagnoses.
     let config = format!(
-        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  a: &a {scalar}\n  kubelet: {{flags: [{aliases}]}}\n"
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  a: &a {scalar}\n  kubelet: {{flags: \
+         [{aliases}]}}\n"
     );
     let user_data = dump.file("user-data", &config);
     let printed = run_within(MOST, &["userdata", "--ami-family", "AL2023", "-f", user_data.to_str().unwrap()]);
@@ -494,10 +503,12 @@ fn what_a_shell_substitutes_for_a_command_is_read() {
 /// An all-clear says what it lacks, and --fail-on counts it.
 #[test]
 fn one_odd_field_hides_no_object_and_is_no_all_clear() {
-    let class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: web}\nspec:\n  role: r\n  metadataOptions:\n    httpPutResponseHopLimit: two\n";
+    let class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: web}\nspec:\n  role: r\n  \
+                 metadataOptions:\n    httpPutResponseHopLimit: two\n";
     let answer = Dump::judge(class);
     answer.complains(&[
-        "dump.yaml:7: document 1: EC2NodeClass web: spec.metadataOptions.httpPutResponseHopLimit is text, but must be a whole number",
+        "dump.yaml:7: document 1: EC2NodeClass web: spec.metadataOptions.httpPutResponseHopLimit is text, but must be \
+         a whole number",
     ]);
     assert!(answer.out.contains("nothing that could be read is stuck"), "{}", answer.out);
     assert!(answer.out.contains("nodewhy could not read and did not judge: "), "{}", answer.out);

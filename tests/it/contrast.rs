@@ -20,22 +20,31 @@ fn machine(name: &str, image: &str, type_: &str, launched: i64, joined: bool) ->
     let (family, id) = (type_.split('.').next().expect("a family"), format!("aws:///eu-west-1a/i-{name}"));
     let registered = if joined {
         format!(
-            "{{type: Registered, status: \"True\", reason: Registered, lastTransitionTime: \"{}\"}}, {{type: Initialized, status: \"True\", reason: Initialized, lastTransitionTime: \"{}\"}}",
+            "{{type: Registered, status: \"True\", reason: Registered, lastTransitionTime: \"{}\"}}, {{type: \
+             Initialized, status: \"True\", reason: Initialized, lastTransitionTime: \"{}\"}}",
             ago(launched - 2),
             ago(launched - 2)
         )
     } else {
         format!(
-            "{{type: Registered, status: Unknown, reason: NodeNotFound, message: Node not registered with cluster, lastTransitionTime: \"{}\"}}",
+            "{{type: Registered, status: Unknown, reason: NodeNotFound, message: Node not registered with cluster, \
+             lastTransitionTime: \"{}\"}}",
             ago(launched)
         )
     };
     let claim = format!(
-        "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {{name: {name}, creationTimestamp: \"{0}\", labels: {{karpenter.sh/nodepool: general, node.kubernetes.io/instance-type: {type_}, karpenter.k8s.aws/instance-family: {family}, topology.kubernetes.io/zone: eu-west-1a}}}}\nspec: {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}\nstatus: {{providerID: \"{id}\", imageID: {image}, conditions: [{{type: Launched, status: \"True\", reason: Launched, lastTransitionTime: \"{0}\"}}, {registered}]}}\n---\n",
+        "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {{name: {name}, creationTimestamp: \"{0}\", labels: \
+         {{karpenter.sh/nodepool: general, node.kubernetes.io/instance-type: {type_}, \
+         karpenter.k8s.aws/instance-family: {family}, topology.kubernetes.io/zone: eu-west-1a}}}}\nspec: \
+         {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}\nstatus: {{providerID: \
+         \"{id}\", imageID: {image}, conditions: [{{type: Launched, status: \"True\", reason: Launched, \
+         lastTransitionTime: \"{0}\"}}, {registered}]}}\n---\n",
         ago(launched)
     );
     let node = format!(
-        "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}.node, creationTimestamp: \"{0}\", labels: {{karpenter.sh/registered: \"true\"}}}}\nspec: {{providerID: \"{id}\"}}\nstatus: {{conditions: [{{type: Ready, status: \"True\", reason: KubeletReady, lastTransitionTime: \"{0}\"}}]}}\n---\n",
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}.node, creationTimestamp: \"{0}\", labels: \
+         {{karpenter.sh/registered: \"true\"}}}}\nspec: {{providerID: \"{id}\"}}\nstatus: {{conditions: [{{type: \
+         Ready, status: \"True\", reason: KubeletReady, lastTransitionTime: \"{0}\"}}]}}\n---\n",
         ago(launched - 2)
     );
     if joined { claim + &node } else { claim }
@@ -45,7 +54,9 @@ fn machine(name: &str, image: &str, type_: &str, launched: i64, joined: bool) ->
 fn class_written(minutes: i64, subresource: &str) -> String {
     let at = ago(minutes);
     format!(
-        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default, managedFields: [{{manager: kubectl-edit, operation: Update, time: \"{at}\", subresource: \"{subresource}\", fieldsV1: {{\"f:spec\": {{\"f:userData\": {{}}}}}}}}]}}\n"
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default, managedFields: [{{manager: \
+         kubectl-edit, operation: Update, time: \"{at}\", subresource: \"{subresource}\", fieldsV1: {{\"f:spec\": \
+         {{\"f:userData\": {{}}}}}}}}]}}\n"
     )
 }
 
@@ -98,7 +109,8 @@ fn an_instance_family_that_never_joined_is_named() {
 /// One with the hash of the class that Karpenter wrote on it.
 fn of_text(machine: &str, hash: &str, version: &str) -> String {
     let hash = format!(
-        "metadata: {{annotations: {{karpenter.k8s.aws/ec2nodeclass-hash: \"{hash}\", karpenter.k8s.aws/ec2nodeclass-hash-version: {version}}}, name: "
+        "metadata: {{annotations: {{karpenter.k8s.aws/ec2nodeclass-hash: \"{hash}\", \
+         karpenter.k8s.aws/ec2nodeclass-hash-version: {version}}}, name: "
     );
     machine.replacen("metadata: {name: ", &hash, 1)
 }

@@ -1,8 +1,8 @@
 //! Healthy clusters, judged at every age: nothing may be found, whatever conditions, taints and events they carry.
 //!
 //! A fleet is a function of time: it shows what `kubectl get` would show so many seconds after its story began, and
-//! each machine in it passes its stages at the times that it is given. tests/it/fleets/settled.yaml holds Nodes that only
-//! age.
+//! each machine in it passes its stages at the times that it is given. tests/it/fleets/settled.yaml holds Nodes that
+//! only age.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::case::stage::Thresholds;
@@ -180,10 +180,12 @@ impl Machine {
             taint(i64::MAX, "karpenter.sh/disrupted", "NoSchedule");
         }
         let ready = if now >= self.ready {
-            json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status", "lastTransitionTime": stamp(self.ready)})
+            json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready \
+                status", "lastTransitionTime": stamp(self.ready)})
         } else {
             json!({"type": "Ready", "status": "False", "reason": "KubeletNotReady", "lastTransitionTime": stamp(self.joined),
-                "message": "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"})
+                "message": "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady \
+                            message:Network plugin returns error: cni plugin not initialized"})
         };
         let mut node = json!({
             "apiVersion": "v1",
@@ -466,7 +468,8 @@ fn a_spot_interruption_takes_a_machine() {
     // Two minutes' notice, then the instance stops, and the kubelet with it.
     let spot = Machine { deleted: 5, gone: 4 * MINUTE, ..Machine::old("general-j") };
     is_healthy(|now| {
-        let dead = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastTransitionTime": stamp(160)}]}});
+        let dead = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet \
+            stopped posting node status.", "lastTransitionTime": stamp(160)}]}});
         let spot = if now >= 160 { Machine { node: dead, ..spot.clone() } } else { spot.clone() };
         let events = ["SpotInterrupted", "TerminatingOnInterruption", "InstanceTerminating"]
             .map(|reason| event("NodeClaim", "general-j", reason, "Spot interruption warning was triggered", 3));
@@ -476,7 +479,8 @@ fn a_spot_interruption_takes_a_machine() {
 
 #[test]
 fn one_refusal_for_lack_of_capacity_and_a_launch_after_it_is_everyday_life() {
-    let message = "NodeClaim general-k1 event: creating instance, insufficient capacity, with fleet error(s), UnfulfillableCapacity";
+    let message = "NodeClaim general-k1 event: creating instance, insufficient capacity, with fleet error(s), \
+                   UnfulfillableCapacity";
     let refused = Machine {
         launched: i64::MAX,
         joined: i64::MAX,
@@ -541,7 +545,8 @@ fn a_managed_node_group_is_upgraded() {
     is_healthy(|now| {
         // Drained and terminated: the cordoned Node is NotReady until the cloud controller deletes it, late.
         let leaving = json!({"metadata": {"creationTimestamp": stamp(-86_400)}, "spec": {"unschedulable": true, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]},
-            "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastTransitionTime": stamp(-60)}]}});
+            "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet \
+                stopped posting node status.", "lastTransitionTime": stamp(-60)}]}});
         // Its successor boots.
         let ready = now >= 90;
         let coming = json!({"metadata": {"creationTimestamp": stamp(0)}, "spec": {"taints": if ready { json!([]) } else { json!([{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]) }},
@@ -563,7 +568,10 @@ fn a_node_of_the_cluster_autoscaler_is_removed() {
 
 #[test]
 fn a_node_reboots_while_another_is_broken() {
-    let down = |since: i64| json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastTransitionTime": stamp(since)}]}});
+    let down = |since: i64| {
+        json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet \
+            stopped posting node status.", "lastTransitionTime": stamp(since)}]}})
+    };
     let broken = Machine { node: down(-1_800), ..Machine::old("general-l1") };
     let rebooting = Machine { node: down(0), ..Machine::old("general-l2") };
     for age in [0, 60, 120, 180, 240, 299] {
@@ -575,7 +583,8 @@ fn a_node_reboots_while_another_is_broken() {
 #[test]
 fn machines_come_by_access_entries_alone() {
     // Without the ConfigMap, and with one whose leftover entry for the role would not do.
-    let leftover = "- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n  username: kubelet\n  groups: [nonsense]\n- rolearn: not-an-arn\n";
+    let leftover = "- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n  username: kubelet\n  groups: \
+                    [nonsense]\n- rolearn: not-an-arn\n";
     let csr = |name: &str, groups: &Value| {
         json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name, "creationTimestamp": stamp(-600)},
             "spec": {"signerName": "kubernetes.io/kubelet-serving", "username": "system:node:ip-10-0-1-10.eu-west-1.compute.internal", "groups": groups},
@@ -692,7 +701,8 @@ fn conditions_that_an_agent_never_takes_back_are_no_sickness() {
 fn pods_wait_a_moment_for_their_addresses() {
     let machine = Machine::new("general-s", 0);
     is_healthy(|now| {
-        let message = "Failed to create pod sandbox: plugin type=\"aws-cni\" name=\"aws-cni\" failed (add): add cmd: failed to assign an IP address to container";
+        let message = "Failed to create pod sandbox: plugin type=\"aws-cni\" name=\"aws-cni\" failed (add): add cmd: \
+                       failed to assign an IP address to container";
         let refused = [80, 95, 110].map(|age| {
             let mut refused = event("Pod", "web-1", "FailedCreatePodSandBox", message, age);
             json_patch::merge(&mut refused, &json!({"source": {"component": "kubelet", "host": machine.node_name()}}));

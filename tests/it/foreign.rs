@@ -133,8 +133,8 @@ fn every_field_that_is_read_is_known_and_every_kind_has_objects() {
     }
 }
 
-/// The object with what is masked where it is written: half a certificate looks like a key. Most texts come in thousands
-/// of objects, and are looked through once.
+/// The object with what is masked where it is written: half a certificate looks like a key. Most texts come in
+/// thousands of objects, and are looked through once.
 fn without_secrets(value: &Value, known: &mut HashMap<String, String>) -> Value {
     match value {
         Value::String(text) => {

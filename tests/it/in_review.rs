@@ -11,8 +11,11 @@ use testkit::project;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nodewhy");
 
 /// A node class with a label that the kubelet refuses, and the same class without it.
-const WRONG: &str = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  amiFamily: Custom\n  userData: |\n    #!/bin/bash\n    /etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
-const FINE: &str = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  amiFamily: AL2023\n  role: KarpenterNodeRole-shop\n";
+const WRONG: &str = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  \
+                     amiFamily: Custom\n  userData: |\n    #!/bin/bash\n    /etc/eks/bootstrap.sh shop \
+                     --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
+const FINE: &str = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  \
+                    amiFamily: AL2023\n  role: KarpenterNodeRole-shop\n";
 
 fn read(file: &str) -> String {
     fs::read_to_string(project().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))

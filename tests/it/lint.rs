@@ -33,7 +33,8 @@ fn shown(findings: &[LintFinding]) -> Vec<String> {
 /// An EC2NodeClass with this user data as a literal block: its first line is line 8 of the file, four columns in.
 fn class(family: &str, user_data: &str) -> String {
     let mut out = format!(
-        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: {family}\n  role: KarpenterNodeRole-shop\n  userData: |\n"
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: \
+         {family}\n  role: KarpenterNodeRole-shop\n  userData: |\n"
     );
     for line in user_data.lines() {
         let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "    " });
@@ -158,7 +159,8 @@ fn the_same_user_data_in_a_file_of_its_own() {
     assert_eq!(
         shown(&found_in(
             "nodeconfig.yaml",
-            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [--node-labels=kubernetes.io/x=y]\n"
+            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: \
+             [--node-labels=kubernetes.io/x=y]\n"
         )),
         ["Error RefusedLabel nodeconfig.yaml:5:27"]
     );
@@ -227,7 +229,8 @@ fn aws_auth_is_linted_by_itself_and_with_the_classes() {
     let auth = |entry: &str| {
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: aws-auth}}\ndata:\n  mapRoles: |\n{entry}")
     };
-    let fine = "    - rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n      username: system:node:{{EC2PrivateDNSName}}\n      groups: [system:bootstrappers, system:nodes]\n";
+    let fine = "    - rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n      username: \
+                system:node:{{EC2PrivateDNSName}}\n      groups: [system:bootstrappers, system:nodes]\n";
     assert_eq!(shown(&found_in("f", &auth(fine))), [""; 0]);
     assert_eq!(shown(&found_in("f", &auth(&fine.replace("groups:", "group:")))), ["Warning FieldIgnored f:8:7"]);
     assert_eq!(shown(&found_in("f", &auth(&fine.replace("rolearn:", "rolearn")))), ["Warning Unreadable f:7:15"]);
@@ -248,15 +251,19 @@ fn aws_auth_is_linted_by_itself_and_with_the_classes() {
 
 #[test]
 fn a_taint_that_the_node_pool_counts_on() {
-    let flag = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['--register-with-taints=a=b:NoSchedule']\n";
+    let flag = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: \
+                ['--register-with-taints=a=b:NoSchedule']\n";
     let pool = |taints: &str| {
         format!(
-            "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec: {{template: {{spec: {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}, taints: [{taints}]}}}}}}\n"
+            "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec: {{template: {{spec: \
+             {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}, taints: \
+             [{taints}]}}}}}}\n"
         )
     };
     let karpenter = |version: &str| {
         format!(
-            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: karpenter}}\nspec: {{template: {{spec: {{containers: [{{image: \"public.ecr.aws/karpenter/controller:{version}\"}}]}}}}}}\n"
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: karpenter}}\nspec: {{template: {{spec: \
+             {{containers: [{{image: \"public.ecr.aws/karpenter/controller:{version}\"}}]}}}}}}\n"
         )
     };
     let drops = ["Error KubeletFlagDropsTaints f:12:18"];
@@ -275,7 +282,9 @@ fn a_taint_that_the_node_pool_counts_on() {
 /// A NodePool of the class `default`, whose only requirement is on line 9.
 fn pool(requirement: &str) -> String {
     format!(
-        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec:\n  template:\n    spec:\n      nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}\n      requirements:\n      - {requirement}\n"
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec:\n  template:\n    \
+         spec:\n      nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}\n      \
+         requirements:\n      - {requirement}\n"
     )
 }
 
@@ -344,7 +353,8 @@ fn a_node_pool_that_names_no_class_among_several() {
 /// An EC2NodeClass of this alias with the fields, which begin on line 6.
 fn of_alias(alias: &str, fields: &str) -> String {
     format!(
-        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiSelectorTerms: [{{alias: {alias}}}]\n  {fields}\n"
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiSelectorTerms: \
+         [{{alias: {alias}}}]\n  {fields}\n"
     )
 }
 
@@ -474,7 +484,8 @@ fn a_node_pool_against_its_class_its_limits_and_the_network_plugin() {
         let pool = pool(linux)
             .replace("      nodeClassRef", "      taints: [{key: dedicated, effect: NoSchedule}]\n      nodeClassRef");
         let set = format!(
-            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: cilium, namespace: kube-system}}\nspec: {{template: {{spec: {{tolerations: [{tolerations}]}}}}}}\n"
+            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: cilium, namespace: kube-system}}\nspec: \
+             {{template: {{spec: {{tolerations: [{tolerations}]}}}}}}\n"
         );
         shown(&found_in("f", &format!("{pool}---\n{set}")))
     };
@@ -486,7 +497,8 @@ fn a_node_pool_against_its_class_its_limits_and_the_network_plugin() {
 fn a_comment_silences_what_it_names_and_says_why() {
     let flags = |above: &str, beside: &str| {
         let text = format!(
-            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n{above}    - --node-labels=kubernetes.io/x=y{beside}\n"
+            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n{above}    - \
+             --node-labels=kubernetes.io/x=y{beside}\n"
         );
         shown(&found_in("f", &class("AL2023", &text)))
     };
@@ -797,7 +809,8 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
             } else {
                 let _ = writeln!(
                     faults,
-                    "{}.md:{} {}: lint finds {linted:?}, diagnose {diagnosed:?}, listed are also {also:?} without {without:?}",
+                    "{}.md:{} {}: lint finds {linted:?}, diagnose {diagnosed:?}, listed are also {also:?} without \
+                     {without:?}",
                     rule.cause, example.line, example.title
                 );
             }
@@ -880,7 +893,8 @@ fn what_a_version_of_kubernetes_takes_away() {
     let of = |family: &str, terms: &str, data: &str| {
         class(family, data).replacen("  role:", &format!("  amiSelectorTerms: [{terms}]\n  role:"), 1)
     };
-    let flag = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [--pod-infra-container-image=x]\n";
+    let flag = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: \
+                [--pod-infra-container-image=x]\n";
     let alias = of("AL2023", "{alias: al2023@latest}", flag);
     assert_eq!(found("1.35", &alias), ["KubeletFlagRemoved"]);
     assert_eq!(found("v1.34.1", &alias), [""; 0]);
@@ -952,7 +966,9 @@ fn cluster_of(image: &str, kubelet: &str, karpenter: &str) -> String {
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: ip-10-0-0-1.ec2.internal}\n";
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: karpenter, namespace: kube-system}\n";
     format!(
-        "{class}status:\n  amis: [{{id: ami-0aaa0000000000001, name: {image}}}]\n---\n{node}status: {{nodeInfo: {{kubeletVersion: {kubelet}-eks-1}}}}\n---\n{deployment}spec: {{template: {{spec: {{containers: [{{name: controller, image: 'public.ecr.aws/karpenter/controller:{karpenter}'}}]}}}}}}\n"
+        "{class}status:\n  amis: [{{id: ami-0aaa0000000000001, name: {image}}}]\n---\n{node}status: {{nodeInfo: \
+         {{kubeletVersion: {kubelet}-eks-1}}}}\n---\n{deployment}spec: {{template: {{spec: {{containers: [{{name: \
+         controller, image: 'public.ecr.aws/karpenter/controller:{karpenter}'}}]}}}}}}\n"
     )
 }
 
@@ -1061,7 +1077,8 @@ fn exit_codes_and_formats() {
 fn sarif_has_what_code_scanning_needs() {
     let text = class(
         "Custom",
-        "#!/bin/bash\nbootstrap.sh shop --kubelet-extra-args='--v=2' --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n",
+        "#!/bin/bash\nbootstrap.sh shop --kubelet-extra-args='--v=2' --kubelet-extra-args \
+         '--node-labels=kubernetes.io/x=y'\n",
     );
     let Answer { code, out, .. } = run(&["-f", "-", "-o", "sarif"], &text);
     assert_eq!(code, 1);
@@ -1143,7 +1160,8 @@ fn a_template_is_named_in_one_sentence_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let templates = folder.path().join("shop/templates");
     std::fs::create_dir_all(&templates).unwrap();
-    let template = "{{- range .Values.pools }}\n---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: {{ .name }}\n{{- end }}\n";
+    let template = "{{- range .Values.pools }}\n---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: \
+                    {{ .name }}\n{{- end }}\n";
     std::fs::write(templates.join("pool.yaml"), template).unwrap();
     std::fs::write(templates.join("class.yaml"), class("AL2023", "#!/bin/bash\nx {{ .Values.x }}\n")).unwrap();
     let Answer { code, err, .. } = run(&["-f", &folder.path().display().to_string()], "");
@@ -1377,11 +1395,16 @@ fn nothing_is_known_of_what_a_placeholder_holds() {
         ("Custom", custom(&format!("--eviction-soft=memory.available<5% ${{more}} {tainted}"))),
         (
             "AL2",
-            "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--cpu-manager-policy-options=full-pcpus-only=true %{ if s }--cpu-manager-policy=static%{ endif }'\n".to_owned(),
+            "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \
+             '--cpu-manager-policy-options=full-pcpus-only=true \
+             %{ if s }--cpu-manager-policy=static%{ endif }'\n"
+                .to_owned(),
         ),
         (
             "AL2",
-            "#!/bin/bash\nEXTRA=--v=2\nif test -f /x; then EXTRA=\"\"; fi\n/etc/eks/bootstrap.sh shop --kubelet-extra-args $EXTRA\n".to_owned(),
+            "#!/bin/bash\nEXTRA=--v=2\nif test -f /x; then EXTRA=\"\"; fi\n/etc/eks/bootstrap.sh shop \
+             --kubelet-extra-args $EXTRA\n"
+                .to_owned(),
         ),
     ] {
         let found = found_in("f", &class(family, &text));
@@ -1397,14 +1420,17 @@ fn nothing_is_known_of_what_a_placeholder_holds() {
 
 #[test]
 fn what_only_a_placeholder_keeps_from_being_read_is_a_template() {
-    let terraform = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n%{ if length(pre) > 0 ~}\n\n--B\nContent-Type: text/x-shellscript\n\n#!/bin/bash\n${pre}\n%{ endif ~}\n--B--\n";
+    let terraform = "MIME-Version: 1.0\nContent-Type: multipart/mixed; \
+                     boundary=\"B\"\n%{ if length(pre) > 0 ~}\n\n--B\nContent-Type: \
+                     text/x-shellscript\n\n#!/bin/bash\n${pre}\n%{ endif ~}\n--B--\n";
     let toml = "[settings.host-containers.admin]\nenabled = ${admin_container_enabled}\n";
     for (file, text) in [("ud.mime", terraform), ("ud.toml", toml)] {
         let (findings, notes) = told(file, text);
         assert_eq!(findings, [""; 0], "{file}");
         assert!(notes.iter().any(|note| note.contains("is a template; render it first")), "{notes:?}");
     }
-    let helm = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      maxPods: {{ .Values.maxPods }}\n";
+    let helm = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      maxPods: {{ \
+                .Values.maxPods }}\n";
     let (findings, notes) = told("f", &class("AL2023", helm));
     assert_eq!(findings, [""; 0]);
     assert!(notes[0].contains("line 6 of its user data is not judged: this is a template"), "{notes:?}");
@@ -1455,7 +1481,9 @@ fn a_kind_that_its_group_does_not_have() {
 #[test]
 fn aws_auth_whose_own_entries_say_that_they_are_for_nodes() {
     let map = |from: &str, to: &str| {
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata:\n  mapRoles: |\n    - rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n      username: system:node:{{EC2PrivateDNSName}}\n      groups:\n      - system:bootstrappers\n      - system:nodes\n"
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata:\n  mapRoles: \
+         |\n    - rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n      username: \
+         system:node:{{EC2PrivateDNSName}}\n      groups:\n      - system:bootstrappers\n      - system:nodes\n"
             .replace(from, to)
     };
     let found = |from: &str, to: &str| shown(&found_in("f", &map(from, to)));
@@ -1558,7 +1586,10 @@ fn an_ignition_configuration_is_no_mistake() {
     assert_eq!(found(&ignition.replace("ignition", "config")), ["Error UserDataStopsKubelet f:8:5"]);
 }
 
-const NODE_CONFIG_PART: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      shutdownGracePeriod: 45s\n\n--//--\n";
+const NODE_CONFIG_PART: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; \
+                                boundary=\"//\"\n\n--//\nContent-Type: application/node.eks.aws\n\napiVersion: \
+                                node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      \
+                                shutdownGracePeriod: 45s\n\n--//--\n";
 
 #[test]
 fn an_archive_whose_parts_nobody_finds() {
@@ -1583,7 +1614,8 @@ fn an_alias_whose_version_cannot_exist() {
         shown(&found_in(
             "f",
             &format!(
-                "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: \"{alias}\"}}]\n"
+                "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  \
+                 amiSelectorTerms: [{{alias: \"{alias}\"}}]\n"
             ),
         ))
     };
@@ -1673,7 +1705,8 @@ fn values_of_a_class_that_are_refused() {
         shown(&found_in(
             "f",
             &format!(
-                "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet:\n    {kubelet}\n"
+                "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  \
+                 amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet:\n    {kubelet}\n"
             ),
         ))
     };
@@ -1688,12 +1721,14 @@ fn taints_of_a_class_that_karpenter_sets_from_the_node_pool() {
     let found = |text: &str| shown(&found_in("f", text));
     let of = |kubelet: &str| {
         format!(
-            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet: {kubelet}\n"
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: a}}\nspec:\n  role: r\n  \
+             amiSelectorTerms: [{{alias: al2023@latest}}]\n  kubelet: {kubelet}\n"
         )
     };
     let beside = |version: &str, class: &str| {
         format!(
-            "{class}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: karpenter}}\nspec: {{template: {{spec: {{containers: [{{image: \"public.ecr.aws/karpenter/controller:{version}\"}}]}}}}}}\n"
+            "{class}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: karpenter}}\nspec: {{template: \
+             {{spec: {{containers: [{{image: \"public.ecr.aws/karpenter/controller:{version}\"}}]}}}}}}\n"
         )
     };
     let taints = of("{registerWithTaints: [{key: dedicated, effect: NoSchedule}]}");
@@ -1710,7 +1745,8 @@ fn taints_of_a_class_that_karpenter_sets_from_the_node_pool() {
     assert_eq!(found(&of("{registerWithTaints: null}")), [""; 0]);
     assert_eq!(found(&of("{podPidsLimit: 200}")), [""; 0]);
     // In user data the field is one of the NodeConfig. Karpenter's own part replaces it.
-    let node_config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      registerWithTaints: [{key: dedicated, effect: NoSchedule}]\n";
+    let node_config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      \
+                       registerWithTaints: [{key: dedicated, effect: NoSchedule}]\n";
     let in_user_data = found(&class("AL2023", node_config));
     assert!(!in_user_data.iter().any(|found| found.contains("InvalidKubeletField")), "{in_user_data:?}");
 }

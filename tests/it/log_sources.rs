@@ -89,7 +89,8 @@ fn pods_that_have_waited_for_a_node_pool_of_which_nothing_is_said_lead_to_karpen
         json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "api-1", "namespace": "shop", "creationTimestamp": made, "ownerReferences": [{"apiVersion": "apps/v1", "kind": owner, "name": "api", "uid": "a"}]},
             "spec": {"nodeName": node},
-            "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient cpu."}]}})
+            "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 \
+                nodes are available: 1 Insufficient cpu."}]}})
     };
     let of = |more: &[Value]| {
         let (sources, diagnoses) =

@@ -23,12 +23,15 @@ const INSTANCE: &str = "i-0a0000000000000b1";
 /// A kubelet that asks in vain.
 fn refused() -> String {
     let mut log = format!(
-        "Jan 15 11:51:00 {HOST} nodeadm[1591]: {{\"level\":\"info\",\"ts\":1768477860.1,\"msg\":\"Instance details populated\",\"details\":{{\"id\":\"{INSTANCE}\"}}}}\n"
+        "Jan 15 11:51:00 {HOST} nodeadm[1591]: {{\"level\":\"info\",\"ts\":1768477860.1,\"msg\":\"Instance details \
+         populated\",\"details\":{{\"id\":\"{INSTANCE}\"}}}}\n"
     );
     for minute in 51..59 {
         let _ = writeln!(
             log,
-            "Jan 15 11:{minute}:34 {HOST} kubelet[1629]: E0115 11:{minute}:34.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\""
+            "Jan 15 11:{minute}:34 {HOST} kubelet[1629]: E0115 11:{minute}:34.123456    1629 \
+             kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \
+             \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\""
         );
     }
     log
@@ -37,14 +40,27 @@ fn refused() -> String {
 /// What every healthy machine says, some of it alarming.
 fn healthy(host: &str) -> String {
     let lines = [
-        "cloud-init[1200]: 2026-01-15 11:50:50,123 - __init__.py[WARNING]: Unhandled unknown content-type (application/node.eks.aws) userdata: 'b'apiVersion: node.'...'",
-        "containerd[2061]: time=\"2026-01-15T11:51:00.903360061Z\" level=error msg=\"failed to load cni during init, please check CRI plugin status before setting up network for pods\" error=\"cni config load failed: no network config found in /etc/cni/net.d\"",
-        "kubelet[1629]: W0115 11:51:02.123456    1629 reflector.go:569] k8s.io/client-go/informers/factory.go:160: failed to list *v1.Node: Get \"https://x.eks.amazonaws.com/api/v1/nodes\": dial tcp 10.0.3.7:443: connect: connection refused",
-        "kubelet[1629]: E0115 11:51:02.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: connect: connection refused\"",
-        "kubelet[1629]: E0115 11:51:03.123456    1629 kubelet.go:3117] \"Container runtime network not ready\" networkReady=\"NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized\"",
-        "kubelet[1629]: I0115 11:51:04.123456    1629 kubelet_node_status.go:78] \"Successfully registered node\" node=\"HOST\"",
-        "kubelet[1629]: I0115 11:51:24.123456    1629 kubelet_node_status.go:431] \"Fast updating node status as it just became ready\"",
-        "kubelet[1629]: E0115 11:58:24.123456    1629 kuberuntime_image.go:42] \"Failed to pull image\" err=\"failed to pull and unpack image \\\"example.com/x:1\\\": dial tcp 10.9.9.9:443: i/o timeout\" image=\"example.com/x:1\"",
+        "cloud-init[1200]: 2026-01-15 11:50:50,123 - __init__.py[WARNING]: Unhandled unknown content-type \
+         (application/node.eks.aws) userdata: 'b'apiVersion: node.'...'",
+        "containerd[2061]: time=\"2026-01-15T11:51:00.903360061Z\" level=error msg=\"failed to load cni during init, \
+         please check CRI plugin status before setting up network for pods\" error=\"cni config load failed: no \
+         network config found in /etc/cni/net.d\"",
+        "kubelet[1629]: W0115 11:51:02.123456    1629 reflector.go:569] k8s.io/client-go/informers/factory.go:160: \
+         failed to list *v1.Node: Get \"https://x.eks.amazonaws.com/api/v1/nodes\": dial tcp 10.0.3.7:443: connect: \
+         connection refused",
+        "kubelet[1629]: E0115 11:51:02.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API \
+         server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: connect: connection \
+         refused\"",
+        "kubelet[1629]: E0115 11:51:03.123456    1629 kubelet.go:3117] \"Container runtime network not ready\" \
+         networkReady=\"NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni \
+         plugin not initialized\"",
+        "kubelet[1629]: I0115 11:51:04.123456    1629 kubelet_node_status.go:78] \"Successfully registered node\" \
+         node=\"HOST\"",
+        "kubelet[1629]: I0115 11:51:24.123456    1629 kubelet_node_status.go:431] \"Fast updating node status as it \
+         just became ready\"",
+        "kubelet[1629]: E0115 11:58:24.123456    1629 kuberuntime_image.go:42] \"Failed to pull image\" err=\"failed \
+         to pull and unpack image \\\"example.com/x:1\\\": dial tcp 10.9.9.9:443: i/o timeout\" \
+         image=\"example.com/x:1\"",
     ];
     lines.iter().fold(String::new(), |mut log, line| {
         let _ = writeln!(log, "Jan 15 11:51:00 {host} {}", line.replace("HOST", host));
@@ -124,7 +140,9 @@ fn what_a_node_diagnostic_uploads_is_read_and_the_object_itself_is_no_news() {
     let folder = TempDir::new().expect("a folder");
     let line = |minute: u32| {
         format!(
-            "2026-01-15T11:{minute}:34.123456+00:00 {HOST} kubelet[1629]: E0115 11:{minute}:34.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"\n"
+            "2026-01-15T11:{minute}:34.123456+00:00 {HOST} kubelet[1629]: E0115 11:{minute}:34.123456    1629 \
+             kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \
+             \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"\n"
         )
     };
     let kubelet: String = (51..59).map(line).collect();
@@ -314,7 +332,8 @@ fn the_log_of_a_cloud_controller_is_enough() {
     let folder = TempDir::new().expect("a folder");
     let line = |minute: u32| {
         format!(
-            "E0115 11:{minute}:02.123456       1 node_controller.go:236] error syncing '{HOST}': failed to get instance metadata for node {HOST}: instance not found, requeuing\n"
+            "E0115 11:{minute}:02.123456       1 node_controller.go:236] error syncing '{HOST}': failed to get \
+             instance metadata for node {HOST}: instance not found, requeuing\n"
         )
     };
     let log = write(folder.path(), "ccm.log", (51..54).map(line).collect::<String>().as_bytes());
@@ -417,7 +436,8 @@ fn secrets_in_logs_are_not_shown() {
     let folder = TempDir::new().expect("a folder");
     let secret = "hunter2hunter2";
     let log = format!(
-        "{INSTANCE}\t\n2026-01-15T11:51:02+0000 [eks-bootstrap] ERROR: curl -H 'Authorization: Bearer {secret}' failed, DB_PASSWORD={secret}\n"
+        "{INSTANCE}\t\n2026-01-15T11:51:02+0000 [eks-bootstrap] ERROR: curl -H 'Authorization: Bearer {secret}' \
+         failed, DB_PASSWORD={secret}\n"
     );
     let path = write(folder.path(), "log", log.as_bytes()).display().to_string();
     for format in ["text", "json", "yaml"] {

@@ -75,7 +75,9 @@ fn dump() -> String {
          "spec": {"providerID": "aws:///eu-west-1a/i-0a"},
          "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message, "lastTransitionTime": at}]}},
         {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"},
-         "spec": {"amiFamily": "AL2", "role": "r", "userData": format!("#!/bin/bash\nexport DB_PASSWORD={SECRET}\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'; curl -u a:{SECRET} https://x\n")}},
+         "spec": {"amiFamily": "AL2", "role": "r", "userData": format!("#!/bin/bash\nexport \
+             DB_PASSWORD={SECRET}\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'; \
+             curl -u a:{SECRET} https://x\n")}},
     ]})
     .to_string()
 }
@@ -176,7 +178,8 @@ fn no_answer_is_longer_than_an_agent_can_read() {
     let classes: String = (0..2_000)
         .map(|n| {
             let class = json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": format!("class-{n}")},
-                "spec": {"amiFamily": "AL2", "role": "r", "userData": "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n"}});
+                "spec": {"amiFamily": "AL2", "role": "r", "userData": "#!/bin/bash\n/etc/eks/bootstrap.sh shop \
+                    --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n"}});
             class.to_string() + "\n"
         })
         .collect();

@@ -1,5 +1,5 @@
-//! Every cause has a page in docs/causes and examples in tests/causes. The examples are judged, and nothing but what they
-//! expect may be found.
+//! Every cause has a page in docs/causes and examples in tests/causes. The examples are judged, and nothing but what
+//! they expect may be found.
 
 use engine::api::NodeDiagnosis;
 use engine::case::stage::Thresholds;

@@ -259,7 +259,8 @@ proptest! {
     }
 
     #[test]
-    fn labels_annotations_and_kinds_of_others_never_matter(scene in scene(), key in "[a-z]{1,12}", value in "[ -~]{0,40}", which in any::<Index>()) {
+    fn labels_annotations_and_kinds_of_others_never_matter(scene in scene(), key in "[a-z]{1,12}", value in "[ \
+        -~]{0,40}", which in any::<Index>()) {
         let mut objects = scene.objects.clone();
         let noisy = which.get_mut(&mut objects);
         json_patch::merge(noisy, &json!({"metadata": {

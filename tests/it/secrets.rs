@@ -35,7 +35,8 @@ const PLANTED: [(&str, &str); 15] = [
     ("VAULT_TOKEN: hunter2-yaml", "hunter2-yaml"),
     ("{\"apiKey\": \"hunter2-json\"}", "hunter2-json"),
     (
-        "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAhunter2x7Vq0kPq3JmZ5nQw8R1tYvUoLkJhGfDsAzXcVbNm\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAhunter2x7Vq0kPq3JmZ5nQw8R1tYvUoLkJhGfDsAzXcVbNm\n-----END \
+         RSA PRIVATE KEY-----",
         "hunter2x7Vq0k",
     ),
     ("MIIEpAIBAAKCAQEAhunter2x7Vq0kPq3JmZ5nQw8R1tYvUoLkJhGfDsAzXcVbNm", "hunter2x7Vq0k"),
@@ -112,7 +113,8 @@ fn user_data(line: &str) -> Vec<(&'static str, String)> {
         (
             "AL2",
             format!(
-                "#!/bin/bash\n{line}; /etc/eks/bootstrap.sh shop --kubelet-extra-args='--node-labels=kubernetes.io/x=y'\n"
+                "#!/bin/bash\n{line}; /etc/eks/bootstrap.sh shop \
+                 --kubelet-extra-args='--node-labels=kubernetes.io/x=y'\n"
             ),
         ),
         ("AL2", format!("#!/bin/bash\n/etc/eks/bootstrap.sh other --kubelet-extra-args '{flag}'; {line}\n")),
@@ -125,14 +127,16 @@ fn user_data(line: &str) -> Vec<(&'static str, String)> {
         (
             "AL2023",
             format!(
-                "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['{flag}']\n  {line}\n  {line}\n"
+                "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['{flag}']\n  \
+                 {line}\n  {line}\n"
             ),
         ),
         ("AL2023", format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet: {line}\n")),
         (
             "AL2023",
             format!(
-                "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\n{line}\n\n{line}\n--C\n{line}\n"
+                "MIME-Version: 1.0\nContent-Type: multipart/mixed; \
+                 boundary=\"B\"\n\n--B\n{line}\n\n{line}\n--C\n{line}\n"
             ),
         ),
         ("Bottlerocket", format!("[settings.kubernetes]\ncluster-name = \"other\"\n{line}\n")),
@@ -148,7 +152,13 @@ fn no_output_shows_a_planted_secret() {
     for (line, secret) in PLANTED {
         for (family, text) in user_data(line) {
             // As objects, as a literal block of YAML, and as a file of its own.
-            let block = text.lines().fold(format!("kind: EC2NodeClass\napiVersion: karpenter.k8s.aws/v1\nmetadata: {{name: x}}\nspec:\n  amiFamily: {family}\n  userData: |2\n"), |all, line| all + "    " + line + "\n");
+            let block = text.lines().fold(
+                format!(
+                    "kind: EC2NodeClass\napiVersion: karpenter.k8s.aws/v1\nmetadata: \
+                {{name: x}}\nspec:\n  amiFamily: {family}\n  userData: |2\n"
+                ),
+                |all, line| all + "    " + line + "\n",
+            );
             let shown = outputs(&objects(family, &text)) + &linted(&block) + &linted(&text);
             assert!(shown.contains("joining"), "nothing was judged:\n{shown}");
             let merged = effective(&objects(family, &text));
@@ -210,7 +220,8 @@ fn no_value_under_a_secret_name_is_listed() {
         (
             "AL2",
             format!(
-                "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--storage-driver-password={SECRET} --node-labels=db-password={SECRET}'\n"
+                "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--storage-driver-password={SECRET} \
+                 --node-labels=db-password={SECRET}'\n"
             ),
         ),
         (
@@ -222,7 +233,8 @@ fn no_value_under_a_secret_name_is_listed() {
         (
             "Custom",
             format!(
-                "#!/bin/bash\nTOKEN={SECRET}\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--storage-driver-password=$TOKEN\"\n"
+                "#!/bin/bash\nTOKEN={SECRET}\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \
+                 \"--storage-driver-password=$TOKEN\"\n"
             ),
         ),
         ("AL2023", config(&format!("flags: ['--storage-driver-password={SECRET}', '--register-token={SECRET}']"))),
@@ -230,7 +242,8 @@ fn no_value_under_a_secret_name_is_listed() {
         (
             "Bottlerocket",
             format!(
-                "[settings.kubernetes]\nstatic-secret = \"{SECRET}\"\ncloud-provider = \"x\"\n[settings.kubernetes.node-labels]\n\"db-password\" = \"{SECRET}\"\n"
+                "[settings.kubernetes]\nstatic-secret = \"{SECRET}\"\ncloud-provider = \
+                 \"x\"\n[settings.kubernetes.node-labels]\n\"db-password\" = \"{SECRET}\"\n"
             ),
         ),
         ("Windows2022", format!("& $f -KubeletExtraArgs '--storage-driver-password={SECRET}'\n")),
@@ -462,7 +475,9 @@ fn quoting(text: &str) -> Vec<(&'static str, Vec<Value>)> {
         "status": {"phase": "Running", "containerStatuses": [{"name": "aws-node", "restartCount": 9,
             "state": {"waiting": {"reason": "CrashLoopBackOff", "message": text}},
             "lastState": {"terminated": {"reason": "Error", "exitCode": 1, "message": text}}}]}});
-    let cni = json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": format!("container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized {text}"), "lastTransitionTime": at}]);
+    let cni = json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": format!("container \
+        runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns \
+        error: cni plugin not initialized {text}"), "lastTransitionTime": at}]);
     vec![
         ("Ready of a Node", vec![node(ready("False", "KubeletNotReady"))]),
         (

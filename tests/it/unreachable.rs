@@ -44,7 +44,8 @@ impl Kubeconfig {
 /// An exec plugin in YAML, as `aws eks update-kubeconfig` writes it.
 fn exec(command: &str, script: &str) -> String {
     format!(
-        "{{exec: {{apiVersion: client.authentication.k8s.io/v1beta1, command: \"{command}\", args: [\"-c\", \"{script}\"], interactiveMode: Never}}}}"
+        "{{exec: {{apiVersion: client.authentication.k8s.io/v1beta1, command: \"{command}\", args: [\"-c\", \
+         \"{script}\"], interactiveMode: Never}}}}"
     )
 }
 

@@ -98,7 +98,8 @@ fn without_that_flag_everything_of_karpenters_arrives() {
     assert_eq!(list["items"][0]["defects"], json!([]));
 }
 
-const EQUALS: &str = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
+const EQUALS: &str = "#!/bin/bash\n/etc/eks/bootstrap.sh shop \
+                      --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
 
 #[test]
 fn the_equals_form_is_lost_and_the_form_with_a_blank_arrives() {
@@ -159,7 +160,9 @@ fn the_label_that_keeps_karpenter_from_taints_came_with_1_5() {
 fn karpenter_overrides_the_settings_of_bottlerocket_and_merges_labels() {
     let page = bare(
         "Bottlerocket",
-        "[settings.kubernetes]\ncluster-name = \"other\"\nmax-pods = 9\nlog-level = 4\n[settings.kubernetes.node-taints]\na = [\"b:NoSchedule\"]\n[settings.kubernetes.node-labels]\nteam = \"x\"\n",
+        "[settings.kubernetes]\ncluster-name = \"other\"\nmax-pods = 9\nlog-level = \
+         4\n[settings.kubernetes.node-taints]\na = [\"b:NoSchedule\"]\n[settings.kubernetes.node-labels]\nteam = \
+         \"x\"\n",
     );
     let of = |name: &str| values(&page, &[name]).into_iter().filter(|v| v.contains("UserData")).collect::<Vec<_>>();
     assert_eq!(of("cluster-name"), ["cluster-name other UserData Overridden"]);
@@ -185,7 +188,9 @@ fn nothing_of_the_node_class_reaches_a_custom_machine() {
 fn flags_beat_fields_and_a_dash_at_the_end_is_no_taint() {
     let page = bare(
         "AL2023",
-        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config: {evictionHard: {memory.available: 1Gi, imagefs.available: 5%}, podPidsLimit: 100}\n    flags: ['--eviction-hard=memory.available<2Gi', --pod-max-pids=200, '--node-labels=a=b', '--node-labels=a=c']\n",
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config: \
+         {evictionHard: {memory.available: 1Gi, imagefs.available: 5%}, podPidsLimit: 100}\n    flags: \
+         ['--eviction-hard=memory.available<2Gi', --pod-max-pids=200, '--node-labels=a=b', '--node-labels=a=c']\n",
     );
     assert!(
         values(
@@ -208,7 +213,8 @@ fn flags_beat_fields_and_a_dash_at_the_end_is_no_taint() {
     assert_eq!(labels[..2], ["node-labels a=b UserData Overridden", "node-labels a=c UserData Effective"]);
     let page = bare(
         "Custom",
-        "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--register-with-taints=a:NoSchedule-,b:NoSchedule'\n",
+        "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \
+         '--register-with-taints=a:NoSchedule-,b:NoSchedule'\n",
     );
     assert_eq!(
         values(&page, &TAINTS),
@@ -221,7 +227,8 @@ fn what_stops_the_machine_is_said_first() {
     let answer = userdata(&["-f", "-", "--ami-family", "AL2023"], "#cloud-config\npackages: [jq]\n");
     assert!(answer.out.contains("No Node appears, and nothing below takes effect: see line"), "{}", answer.out);
     assert!(answer.out.contains("error: Karpenter takes this text for a NodeConfig"), "{}", answer.out);
-    let gone = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [--container-runtime=remote]\n";
+    let gone = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: \
+                [--container-runtime=remote]\n";
     let page = bare("AL2023", gone);
     assert_eq!(defects(&page), ["RemovedFlag NoJoin"]);
     assert_eq!(page["starts"], false);
@@ -229,7 +236,8 @@ fn what_stops_the_machine_is_said_first() {
 
 #[test]
 fn where_the_text_cannot_be_followed_the_place_is_said() {
-    let text = "#!/bin/bash\nset -e\nsed -i s/a/b/ /etc/eks/bootstrap.sh\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--v=2'\n";
+    let text = "#!/bin/bash\nset -e\nsed -i s/a/b/ /etc/eks/bootstrap.sh\n/etc/eks/bootstrap.sh shop \
+                --kubelet-extra-args '--v=2'\n";
     let page = bare("Custom", text);
     assert_eq!(page["notAnalysedFrom"], json!({"line": 3, "column": 1}));
     let all = page["values"].as_array().expect("values");
@@ -246,7 +254,9 @@ fn where_the_text_cannot_be_followed_the_place_is_said() {
 fn fields_of_the_class_beyond_the_twelve_reach_the_kubelet_where_karpenter_hands_them_on() {
     let of = |family: &str, karpenter: &str| {
         let class = format!(
-            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: {family}\n  kubelet:\n    maxPods: min(110, default_enis * 2)\n    kubeReserved: {{cpu: vcpus * 10, memory: 1Gi}}\n    podPidsLimit: 200\n    memorySwap: {{swapBehavior: LimitedSwap}}\n"
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: \
+             {family}\n  kubelet:\n    maxPods: min(110, default_enis * 2)\n    kubeReserved: {{cpu: vcpus * 10, \
+             memory: 1Gi}}\n    podPidsLimit: 200\n    memorySwap: {{swapBehavior: LimitedSwap}}\n"
         );
         let answer = userdata(&["-f", "-", "--karpenter", karpenter, "-o", "json"], &class);
         assert_eq!(answer.code, 0, "{}", answer.err);
@@ -280,7 +290,9 @@ fn another_clusters_endpoint_and_certificate_authority_are_pointed_at() {
     let deployment = "\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: karpenter, namespace: kube-system}\nspec: {template: {spec: {containers: [{name: controller, image: 'public.ecr.aws/karpenter/controller:1.14.1', env: [{name: CLUSTER_NAME, value: shop}, {name: CLUSTER_ENDPOINT, value: 'https://OWN.gr7.eu-west-1.eks.amazonaws.com'}, {name: CLUSTER_CA_BUNDLE, value: LS0t}]}]}}}\n";
     let class = |endpoint: &str, authority: &str| {
         format!(
-            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: Custom\n  userData: |\n    #!/bin/bash\n    /etc/eks/bootstrap.sh shop --apiserver-endpoint {endpoint} --b64-cluster-ca {authority}{deployment}"
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: \
+             Custom\n  userData: |\n    #!/bin/bash\n    /etc/eks/bootstrap.sh shop --apiserver-endpoint {endpoint} \
+             --b64-cluster-ca {authority}{deployment}"
         )
     };
     let page = |endpoint: &str| userdata(&["-f", "-", "--fail-on", "stop"], &class(endpoint, "LS0t"));

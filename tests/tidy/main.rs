@@ -1,4 +1,5 @@
-//! Checks of texts and files: links, the site, the walls between crates, what is generated. `cargo xtask tidy` runs them.
+//! Checks of texts and files: links, the site, the walls between crates, what is generated. `cargo xtask tidy` runs
+//! them.
 
 mod chart;
 mod crd;

@@ -63,7 +63,8 @@ impl Service {
     }
 
     /// What the actions of a service that speaks JSON are called by.
-    /// Source: botocore 1.44.5 data/{kms/2014-11-01,service-quotas/2019-06-24}/service-2.json: targetPrefix, jsonVersion.
+    /// Source: botocore 1.44.5 data/{kms/2014-11-01,service-quotas/2019-06-24}/service-2.json: targetPrefix,
+    /// jsonVersion.
     const fn target(self) -> Option<&'static str> {
         match self {
             Self::Kms => Some("TrentService"),
@@ -223,10 +224,13 @@ impl Transport {
         match timeout(TIMEOUT_CREDENTIALS, signer.sign(&mut parts, None)).await {
             Ok(Ok(())) => {}
             // The cause may quote what STS or a file said; its kind is enough.
-            Ok(Err(_)) => return Err(CallFailure::Credentials(
-                "no credentials: neither the environment, a web identity, Pod Identity, the shared files nor the instance has valid ones"
-                    .to_owned(),
-            )),
+            Ok(Err(_)) => {
+                return Err(CallFailure::Credentials(
+                    "no credentials: neither the environment, a web identity, Pod Identity, the shared files nor the \
+                     instance has valid ones"
+                        .to_owned(),
+                ));
+            }
             Err(_) => return Err(CallFailure::Credentials("no credentials in time".to_owned())),
         }
         parts.uri = sent;
@@ -251,7 +255,8 @@ async fn fetch(http: &Http, request: Request<Full<Bytes>>) -> Result<Response<By
 
 /// What an answer that is no success means.
 ///
-/// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`, KMS and Service Quotas `__type` and `message`.
+/// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`, KMS and Service Quotas `__type` and
+/// `message`.
 fn refusal(response: &Response<Bytes>) -> CallFailure {
     let body = String::from_utf8_lossy(response.body());
     let element = |name: &str| {
@@ -422,7 +427,8 @@ mod tests {
         let said = answered(
             403,
             None,
-            "<Code>UnauthorizedOperation</Code><Message>You are not authorized. Encoded authorization failure message: abc</Message>",
+            "<Code>UnauthorizedOperation</Code><Message>You are not authorized. Encoded authorization failure message: \
+             abc</Message>",
         );
         assert_eq!(said, CallFailure::Denied("UnauthorizedOperation: You are not authorized.".to_owned()));
     }

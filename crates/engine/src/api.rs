@@ -25,8 +25,8 @@ pub const FIELD_MANAGER: &str = "nodewhy";
 /// The annotation of a Node or NodePool that keeps nodewhy from removing taints there.
 pub const PAUSE_ANNOTATION: &str = "nodewhy.dev/pause-remediation";
 
-/// The annotation of a Node from which nodewhy has removed a taint, written by the very patch that removes it. Its value
-/// is the time.
+/// The annotation of a Node from which nodewhy has removed a taint, written by the very patch that removes it. Its
+/// value is the time.
 pub const REMOVED_ANNOTATION: &str = "nodewhy.dev/taint-removed";
 
 /// The type of the condition of a Node that carries its verdict, where that is asked for.
@@ -93,7 +93,8 @@ pub const OUTCOME_LABEL: &str = "nodewhy.dev/outcome";
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "kube_core"))]
-#[x_kube(validation = Rule::new("self.subject == oldSelf.subject").message("the subject of a diagnosis never changes; delete the NodeDiagnosis instead"))]
+#[x_kube(validation = Rule::new("self.subject == oldSelf.subject").message("the subject of a diagnosis never changes; \
+    delete the NodeDiagnosis instead"))]
 pub struct NodeDiagnosisSpec {
     /// The diagnosed object. It is a NodeClaim, a Node without NodeClaim, or a NodePool or node class that launches
     /// nothing.

@@ -328,8 +328,8 @@ impl<'w> Case<'w> {
         format!("{}/{}", self.subject.kind, self.subject.meta.name)
     }
 
-    /// The NodePool, where there is one: as it was when the machine was launched. `None` too where it was changed since,
-    /// and what it said is not known.
+    /// The NodePool, where there is one: as it was when the machine was launched. `None` too where it was changed
+    /// since, and what it said is not known.
     pub fn pool(&self) -> Option<&'w NodePool> {
         self.cluster.asks(Input::NodePools);
         self.pool.and_then(AtLaunch::known)
@@ -745,8 +745,8 @@ fn unserved_wait(
     pool_wait::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
 }
 
-/// A node class without the instance profile that Karpenter makes for it, and whose log says why: before v0.37 it has no
-/// condition that tells.
+/// A node class without the instance profile that Karpenter makes for it, and whose log says why: before v0.37 it has
+/// no condition that tells.
 fn profileless_wait(
     cluster: &ClusterState,
     class: &NodeClass,

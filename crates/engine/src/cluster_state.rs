@@ -626,8 +626,8 @@ impl ClusterState {
 
     /// NodeClaims that are gone and, as their Events have it, were launched and never registered. Events can be
     /// switched off, and live for an hour.
-    /// Source: awslabs/operatorpkg status/controller.go `reconcile`: the reason is the condition's type, and the message
-    /// has its status before and after.
+    /// Source: awslabs/operatorpkg status/controller.go `reconcile`: the reason is the condition's type, and the
+    /// message has its status before and after.
     pub fn gone_unregistered(&self) -> impl Iterator<Item = &str> {
         self.events.names_of_kind("NodeClaim").filter(|name| {
             let became_true = |type_: &str| {

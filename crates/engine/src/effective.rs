@@ -158,7 +158,8 @@ fn other_authority(values: &[Value], own: &str) -> Option<Defect> {
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     let given = values.iter().filter(literal).find(|v| !v.value.is_empty() && bare(&v.value) != bare(own))?;
     let Origin::UserData(span) = given.origin else { return None };
-    let message = "this is not the certificate authority of the cluster that Karpenter works for: the kubelet trusts no answer of its API server";
+    let message = "this is not the certificate authority of the cluster that Karpenter works for: the kubelet trusts \
+                   no answer of its API server";
     Some(Defect { kind: DefectKind::OtherCluster, span, message: message.to_owned() })
 }
 
@@ -180,7 +181,10 @@ fn dropped_taints(values: &[Value]) -> Option<Defect> {
 fn notes(machine: &Machine, data: &UserData) -> Vec<&'static str> {
     let mut notes = Vec::new();
     match machine.family {
-        Family::Custom => notes.push("amiFamily Custom: Karpenter passes user data through unchanged and adds nothing; what the image does by itself is not known here"),
+        Family::Custom => notes.push(
+            "amiFamily Custom: Karpenter passes user data through unchanged and adds nothing; what the image does by \
+             itself is not known here",
+        ),
         Family::Windows => notes.push("PowerShell is recognized, not followed: what user data asks for is a guess"),
         Family::Bottlerocket => notes.push("Bottlerocket's own defaults are not listed"),
         Family::Al2 | Family::Al2023 => {}

@@ -1,5 +1,5 @@
-//! The explanations that several rules share: from a symptom to its cause, with the evidence and the fix. An explanation
-//! knows facts and never asks a rule.
+//! The explanations that several rules share: from a symptom to its cause, with the evidence and the fix. An
+//! explanation knows facts and never asks a rule.
 
 pub(crate) mod agent_chain;
 pub(crate) mod commands;

@@ -1,7 +1,7 @@
 //! Judges machines: objects in, verdicts out.
 //!
-//! Data flows one way: [`objects`] → [`cluster_state`] → [`case`] → [`facts`] → [`explain`] → [`rules`] → [`suspects`] →
-//! [`diagnose`] → [`api`]. No IO, no clock, no await: the dependencies of this crate cannot do any.
+//! Data flows one way: [`objects`] → [`cluster_state`] → [`case`] → [`facts`] → [`explain`] → [`rules`] → [`suspects`]
+//! → [`diagnose`] → [`api`]. No IO, no clock, no await: the dependencies of this crate cannot do any.
 
 // Nothing may panic on input.
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]

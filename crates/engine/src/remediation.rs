@@ -358,7 +358,8 @@ impl Remediation {
                 RemovalOutcome::Rejected,
                 "NotPermitted",
                 format!(
-                    "Would remove {change}. nodewhy is not allowed to change Nodes: {why}. manifests/components/remediation permits it."
+                    "Would remove {change}. nodewhy is not allowed to change Nodes: {why}. \
+                     manifests/components/remediation permits it."
                 ),
             ),
             PatchAnswer::Rejected(why) => (
@@ -378,7 +379,8 @@ impl Remediation {
                 RemovalOutcome::Refused,
                 guard::NOT_CURRENT,
                 format!(
-                    "{taint} stays on Node {node}. The facts of the decision are not current: {why}. nodewhy decides again."
+                    "{taint} stays on Node {node}. The facts of the decision are not current: {why}. nodewhy decides \
+                     again."
                 ),
             ),
             PatchAnswer::Void => {
@@ -458,7 +460,8 @@ fn gone(name: &str, node: &Node) -> Remark {
         result: RemovalOutcome::Removed,
         reason: REMOVED,
         message: format!(
-            "{UNINITIALIZED_TAINT} was about to be removed from Node {} when another replica took over, and it is gone: it counts as removed.",
+            "{UNINITIALIZED_TAINT} was about to be removed from Node {} when another replica took over, and it is \
+             gone: it counts as removed.",
             node.name()
         ),
     }

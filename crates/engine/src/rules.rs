@@ -330,6 +330,8 @@ pub fn index() -> String {
     let row = |rule: &&Rule| {
         format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page))
     };
-    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test it pages`. If nothing fits, nodewhy says [Unknown](Unknown.md).\n[not-visible.md](not-visible.md) lists known causes that no rule can see.\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test it pages`. If nothing fits, nodewhy says \
+                [Unknown](Unknown.md).\n[not-visible.md](not-visible.md) lists known causes that no rule can see.\n\n| \
+                cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
     ALL.iter().map(row).fold(head.to_owned(), |all, row| all + &row)
 }

@@ -309,6 +309,8 @@ pub fn index() -> String {
     let row = |page: &SuspectPage| {
         format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", page.cause, stages(page), page.summary, symptom(page.text))
     };
-    let head = "\n## Suspects only\n\nNo object proves these causes. nodewhy names them under `status.suspects`, with the evidence for and against them\n([how they are ordered](../verdicts.md#suspects)).\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    let head = "\n## Suspects only\n\nNo object proves these causes. nodewhy names them under `status.suspects`, with \
+                the evidence for and against them\n([how they are ordered](../verdicts.md#suspects)).\n\n| cause | \
+                stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
     PAGES.iter().map(row).fold(rules::index() + head, |all, row| all + &row)
 }

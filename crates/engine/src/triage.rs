@@ -1,9 +1,9 @@
 //! What the operator decides, without IO and without a clock: changes go in, orders come out.
 //!
 //! A change alters the cluster and touches subjects (`schedule`). At the next look each is judged, after what its rules
-//! want to know was asked (`questions`). What the verdict says that was not said (`record`, `verdict_diff`), and that is not a
-//! machine on its way out of trouble (`repaired`), is remembered (`history`), summed up (`incidents`), and ordered
-//! (`outbox`). A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
+//! want to know was asked (`questions`). What the verdict says that was not said (`record`, `verdict_diff`), and that
+//! is not a machine on its way out of trouble (`repaired`), is remembered (`history`), summed up (`incidents`), and
+//! ordered (`outbox`). A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
 //!
 //! A replica that does not lead decides the same, and keeps its orders until the cluster shows that the leader carried
 //! them out. When it takes over, what is left of them is what the leader did not come to.

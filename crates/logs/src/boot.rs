@@ -123,8 +123,8 @@ const MOST: usize = 40;
 /// Between the end of a process and the end of its job nearly nothing is printed, in lines.
 const NEXT: u64 = 3;
 
-/// What was said longer before the failure has nothing to do with it. A job fails at the latest after 90 seconds, if its unit
-/// does not say otherwise. Source: systemd v257 man/systemd-system.conf.xml (DefaultTimeoutStartSec=).
+/// What was said longer before the failure has nothing to do with it. A job fails at the latest after 90 seconds, if
+/// its unit does not say otherwise. Source: systemd v257 man/systemd-system.conf.xml (DefaultTimeoutStartSec=).
 const BREATH: TimeDelta = TimeDelta::seconds(120);
 
 impl Boot {
@@ -139,8 +139,8 @@ impl Boot {
         lines.map(|(at, raw)| (*at, raw.as_slice()))
     }
 
-    /// Takes in a line that one of [`crate::systemd::NEEDLES`] is in; whether it tells of something that does not start.
-    /// `text` is the whole of it, without colors.
+    /// Takes in a line that one of [`crate::systemd::NEEDLES`] is in; whether it tells of something that does not
+    /// start. `text` is the whole of it, without colors.
     pub(crate) fn hear(
         &mut self,
         line: &Line<'_>,
@@ -341,8 +341,8 @@ impl Boot {
 }
 
 impl Failed {
-    /// Whether the kubelet is not started for it: it is a part of the way there, or what needs it is, or nothing says that
-    /// the boot went on to its end.
+    /// Whether the kubelet is not started for it: it is a part of the way there, or what needs it is, or nothing says
+    /// that the boot went on to its end.
     fn stops_boot(&self) -> bool {
         let is_on_way =
             !self.came_up && self.unit.is_one_of(&WAY) || self.needed_by.iter().any(|unit| unit.is_one_of(&WAY));
@@ -480,8 +480,8 @@ fn job(text: &str) -> Option<Event> {
         .or_else(deleted)
 }
 
-/// `x.service: Failed with result 'exit-code'.`; v219 has only `x.service: main process exited, …` before the job's end, or
-/// `x.service: control process exited, …`.
+/// `x.service: Failed with result 'exit-code'.`; v219 has only `x.service: main process exited, …` before the job's
+/// end, or `x.service: control process exited, …`.
 /// Sources: systemd v257 src/core/unit.c `unit_log_failure`, src/core/service.c `service_sigchld_event`.
 fn of_journal(message: &str) -> Option<Event> {
     const SAYS: [&str; 3] = [": Failed with result '", ": Main process exited, ", ": main process exited, "];
@@ -624,8 +624,8 @@ fn complaint(line: &Line<'_>, number: u64, file: &str) -> Option<Near> {
 
 /// Words of a program that ends.
 pub(crate) fn speaks_of_trouble(message: &str) -> bool {
-    // Also glibc's texts of EPERM and EAGAIN, iptables 1.8.4 iptables/xshared.c `xtables_lock`, and what ignition v2.14.0
-    // internal/resource/http.go says of a status.
+    // Also glibc's texts of EPERM and EAGAIN, iptables 1.8.4 iptables/xshared.c `xtables_lock`, and what ignition
+    // v2.14.0 internal/resource/http.go says of a status.
     const WORDS: [&str; 15] = [
         "timed out",
         "timeout",

@@ -235,7 +235,8 @@ pub struct Fact {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BootStep {
-    /// The unit of systemd, by its id and what it does, as far as the log tells; empty if it failed before the log begins.
+    /// The unit of systemd, by its id and what it does, as far as the log tells; empty if it failed before the log
+    /// begins.
     pub unit: String,
     /// Its id, if it can be a word of a command.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,9 +274,9 @@ pub struct ScriptEnd {
 }
 
 impl ScriptEnd {
-    /// The instance type of which bootstrap.sh found no line in its image's table of pods, so that it had nothing to set.
-    /// Sources: awslabs/amazon-eks-ami v20211206 files/bootstrap.sh (`MAX_PODS=$(cat … | awk "/^…/" …)`); canonical's snap
-    /// kubelet-eks and earlier releases (`MAX_PODS=$(grep … | awk …)`).
+    /// The instance type of which bootstrap.sh found no line in its image's table of pods, so that it had nothing to
+    /// set. Sources: awslabs/amazon-eks-ami v20211206 files/bootstrap.sh (`MAX_PODS=$(cat … | awk "/^…/" …)`);
+    /// canonical's snap kubelet-eks and earlier releases (`MAX_PODS=$(grep … | awk …)`).
     pub fn unknown_type(&self) -> Option<&str> {
         const TABLE: &str = "/etc/eks/eni-max-pods.txt";
         self.commands.last().filter(|last| last.text == "+ MAX_PODS=")?;
@@ -325,8 +326,8 @@ impl Fact {
         count > 2 && first.zip(last).is_none_or(|(first, last)| last.signed_duration_since(first) >= LONG)
     }
 
-    /// Whether the kubelet, which tries everything again within five minutes, was right with most tries: it complains now
-    /// and then. Source: k8s.io/kubernetes v1.36.3 pkg/kubelet/kubelet.go `MaxImageBackOff`, `MaxCrashLoopBackOff`.
+    /// Whether the kubelet, which tries everything again within five minutes, was right with most tries: it complains
+    /// now and then. Source: k8s.io/kubernetes v1.36.3 pkg/kubelet/kubelet.go `MaxImageBackOff`, `MaxCrashLoopBackOff`.
     pub(crate) fn is_now_and_then(&self) -> bool {
         const APART: TimeDelta = TimeDelta::minutes(10);
         let lasted = self.first.time.zip(self.last.time).map(|(first, last)| last.signed_duration_since(first));
@@ -362,7 +363,8 @@ impl Fact {
         }
     }
 
-    /// The root of all trouble is the least of these. Of what says little, the first step of the boot that failed says most.
+    /// The root of all trouble is the least of these. Of what says little, the first step of the boot that failed says
+    /// most.
     pub fn rank(&self) -> (bool, bool, bool, Option<DateTime<Utc>>, Phase, Trouble) {
         let step = self.boot.as_ref().filter(|step| !step.unit.is_empty());
         let since = step.and(self.first.time);

@@ -22,9 +22,10 @@ pub(crate) fn year_in(head: &[u8]) -> Option<i32> {
         .or_else(|| DateTime::from_timestamp(seconds()?, 0).map(|time| time.year()))
 }
 
-/// The year in which cloud-init runs: `Cloud-init v. 22.2.2 running 'init' at Tue, 18 Feb 2025 08:14:01 +0000. Up 12.31 …`.
-/// A date of this form elsewhere, as of a file that was fetched, may be of any year.
-/// Source: canonical/cloud-init 22.2.2 cloudinit/cmd/main.py (`WELCOME_MSG_TPL`), cloudinit/util.py `time_rfc2822`.
+/// The year in which cloud-init runs:
+/// `Cloud-init v. 22.2.2 running 'init' at Tue, 18 Feb 2025 08:14:01 +0000. Up 12.31 …`. A date of this form elsewhere,
+/// as of a file that was fetched, may be of any year. Source: canonical/cloud-init 22.2.2 cloudinit/cmd/main.py
+/// (`WELCOME_MSG_TPL`), cloudinit/util.py `time_rfc2822`.
 fn year_of_cloud_init(text: &str) -> Option<i32> {
     const LENGTH: usize = "Tue, 18 Feb 2025 08:14:01 +0000".len();
     let (_, welcome) = text.split_once("Cloud-init v. ")?;

@@ -55,8 +55,8 @@ impl Journey {
         self.facts.iter().any(|fact| self.is_open(fact))
     }
 
-    /// A fault is over when the machine got past what it blocks, or when nobody complains any more, and what comes only now
-    /// and then was none.
+    /// A fault is over when the machine got past what it blocks, or when nobody complains any more, and what comes only
+    /// now and then was none.
     fn is_open(&self, fact: &Fact) -> bool {
         let ends_again = self.kubelet_ends_again();
         let passed = self.milestones.range(fact.blocks..);

@@ -1,7 +1,7 @@
 //! What a line must say: pieces of text in their order, with names for what stands between them.
 //!
-//! `failed to resolve reference "{image}": {why}`. A name takes what is up to the next piece; no other part of a line is
-//! looked at twice, so matching is linear.
+//! `failed to resolve reference "{image}": {why}`. A name takes what is up to the next piece; no other part of a line
+//! is looked at twice, so matching is linear.
 
 /// A piece of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]

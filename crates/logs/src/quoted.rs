@@ -28,8 +28,8 @@ fn cut(text: &str) -> String {
     format!("{begin} … {end}")
 }
 
-/// What is no part of an error: whose reconciliation it was, the id of the request, and the denial once more for who may
-/// decode it.
+/// What is no part of an error: whose reconciliation it was, the id of the request, and the denial once more for who
+/// may decode it.
 fn said(message: &str) -> String {
     let text = without_request(without_logger(message));
     match text.split_once(ENCODED) {
@@ -44,8 +44,8 @@ fn said(message: &str) -> String {
 /// Source: <https://docs.aws.amazon.com/STS/latest/APIReference/API_DecodeAuthorizationMessage.html>.
 const ENCODED: &str = "Encoded authorization failure message: ";
 
-/// Sources: controller-runtime v0.24 pkg/builder/controller.go (`LogConstructor`), pkg/internal/controller/controller.go
-/// (`Reconciler error`, `reconcileID`).
+/// Sources: controller-runtime v0.24 pkg/builder/controller.go (`LogConstructor`),
+/// pkg/internal/controller/controller.go (`Reconciler error`, `reconcileID`).
 fn without_logger(message: &str) -> &str {
     const KEYS: [&str; 9] = [
         "controller",
@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn an_error_is_quoted_without_the_record_that_it_stands_in() {
-        let tail = "Node={\"name\":\"ip-10-0-0-1\"} controller=node.termination controllerGroup= controllerKind=Node name=ip-10-0-0-1 namespace= reconcileID=13bc";
+        let tail = "Node={\"name\":\"ip-10-0-0-1\"} controller=node.termination controllerGroup= controllerKind=Node \
+                    name=ip-10-0-0-1 namespace= reconcileID=13bc";
         let error = "terminating instance, UnauthorizedOperation: You are not authorized to perform this operation.";
         let line = format!("Reconciler error error={error}  status code: 403, request id: 9ff8 {tail}");
         assert_eq!(shown(&line), error);

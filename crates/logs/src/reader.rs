@@ -57,8 +57,8 @@ enum Whose {
 #[derive(Debug, Clone, Copy)]
 pub struct ContainerLog<'c> {
     pub pod: &'c str,
-    /// As [`crate::table::program_of`] names it: only its lines are looked for. Of one that it does not know only what it
-    /// ends with is kept.
+    /// As [`crate::table::program_of`] names it: only its lines are looked for. Of one that it does not know only what
+    /// it ends with is kept.
     pub program: Option<&'c str>,
     /// When it was read, where the container still runs: it has been silent from its last line until then.
     pub runs_at: Option<DateTime<Utc>>,
@@ -489,8 +489,8 @@ impl<'f> OneFile<'f> {
         names_it || process != 1 && self.ended != Some(process)
     }
 
-    /// What Karpenter says of itself and of its whole round, or of NodePools of which it can make no NodeClaim; whether the
-    /// line was such a one.
+    /// What Karpenter says of itself and of its whole round, or of NodePools of which it can make no NodeClaim; whether
+    /// the line was such a one.
     fn is_of_karpenter(
         &mut self,
         said: Option<&Understood<'_, '_>>,
@@ -602,8 +602,9 @@ impl<'f> OneFile<'f> {
     }
 }
 
-/// `ipamd.(*IPAMContext).AnnotatePod` of `github.com/aws/amazon-vpc-cni-k8s/pkg/ipamd.(*IPAMContext).AnnotatePod(0xc000…`.
-/// Source: Go 1.26 src/runtime/traceback.go `traceback2`.
+/// `ipamd.(*IPAMContext).AnnotatePod` of
+/// `github.com/aws/amazon-vpc-cni-k8s/pkg/ipamd.(*IPAMContext).AnnotatePod(0xc000…`. Source: Go 1.26
+/// src/runtime/traceback.go `traceback2`.
 fn frame(line: &str) -> Option<String> {
     let (function, _) = line.rsplit_once('(').filter(|_| line.ends_with(')') && !line.starts_with(['\t', ' ']))?;
     // The arguments may hold brackets of their own.
@@ -710,8 +711,9 @@ fn take_back(journey: &mut Journey, row: &Row) {
 
 /// Whether it is an error of those of Karpenter's controllers that a machine or a node class cannot do without. What
 /// tags, prices, counts or replaces them may fail, and they are well.
-/// Sources: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go, pkg/controllers/node/termination/controller.go
-/// (up to v1.4); karpenter-provider-aws v1.14.1 pkg/controllers/nodeclass/controller.go, v1.0.8 (nodeclass.status).
+/// Sources: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go,
+/// pkg/controllers/node/termination/controller.go (up to v1.4); karpenter-provider-aws v1.14.1
+/// pkg/controllers/nodeclass/controller.go, v1.0.8 (nodeclass.status).
 fn is_of_worker(raw: &str) -> bool {
     const WORKERS: [&str; 7] = [
         "nodeclaim.lifecycle\"",
@@ -832,8 +834,9 @@ fn spoken_of_by_karpenter(message: &str) -> Option<Whose> {
     claim.map(Whose::Claim).or_else(class).or_else(node).or_else(pool)
 }
 
-/// The pod whose log a machine keeps in this file: `pods/NAMESPACE_POD_UID/…`, `containers/POD_NAMESPACE_CONTAINER-….log`.
-/// Source: k8s.io/kubernetes v1.36.3 pkg/kubelet/kuberuntime/helpers.go (BuildPodLogsDirectory), legacy.go.
+/// The pod whose log a machine keeps in this file: `pods/NAMESPACE_POD_UID/…`,
+/// `containers/POD_NAMESPACE_CONTAINER-….log`. Source: k8s.io/kubernetes v1.36.3 pkg/kubelet/kuberuntime/helpers.go
+/// (BuildPodLogsDirectory), legacy.go.
 fn pod_on_machine(path: &str) -> Option<&str> {
     let (folder, file) = path
         .split('/')

@@ -44,8 +44,9 @@ pub(crate) fn script_end<'r>(
     (!said.is_empty() || !commands.is_empty()).then_some(ScriptEnd { said, commands })
 }
 
-/// The output of the last script, of the lines that are cloud-init's. A file of cloud-init's own names no program, and neither
-/// do the kernel's lines and systemd's on a console, and objects of a journal that are cut: they begin with a bracket.
+/// The output of the last script, of the lines that are cloud-init's. A file of cloud-init's own names no program, and
+/// neither do the kernel's lines and systemd's on a console, and objects of a journal that are cut: they begin with a
+/// bracket.
 fn printed<'r>(lines: impl Iterator<Item = (u64, &'r [u8])>, year: Option<i32>, file: &str) -> Vec<Printed> {
     let mut year = year;
     let mut all: Vec<Printed> = Vec::new();
@@ -180,8 +181,10 @@ error: of nobody
         // An error of an earlier command, of an earlier script, and of an earlier stage.
         for log in [
             "+ yum remove x\nError: No match for argument: x\n+ aws s3 cp s3://b/a .\n",
-            "Error: no such x\n2026-01-15 11:51:02,123 - util.py[WARNING]: Failed running /var/lib/cloud/instance/scripts/part-001 [1]\n+ aws s3 cp s3://b/a .\n",
-            "Error: no such x\nCloud-init v. 22.2.2 running 'modules:final' at Tue. Up 15.66 seconds.\n+ aws s3 cp s3://b/a .\n",
+            "Error: no such x\n2026-01-15 11:51:02,123 - util.py[WARNING]: Failed running \
+             /var/lib/cloud/instance/scripts/part-001 [1]\n+ aws s3 cp s3://b/a .\n",
+            "Error: no such x\nCloud-init v. 22.2.2 running 'modules:final' at Tue. Up 15.66 seconds.\n+ aws s3 cp \
+             s3://b/a .\n",
         ] {
             assert_eq!(both(log), (Vec::new(), vec!["+ aws s3 cp s3://b/a .".to_owned()]), "{log}");
         }

@@ -36,8 +36,8 @@ pub(crate) const ENDS: [&str; 4] =
 /// What no kubelet starts without. Sources beside those above: amazon-eks-ami v20251112
 /// templates/al2023/runtime/rootfs/etc/systemd/system (nodeadm-run.service requires nodeadm-config.service);
 /// bottlerocket-core-kit packages/release (preconfigured.target, configured.target, multi-user.target); systemd v257
-/// units/ (local-fs.target and those of the initrd isolate to emergency.target); canonical/cloud-init 24.4 systemd/: what
-/// fetches user data.
+/// units/ (local-fs.target and those of the initrd isolate to emergency.target); canonical/cloud-init 24.4 systemd/:
+/// what fetches user data.
 pub(crate) const WAY: [&str; 43] = [
     KUBELET[0],
     KUBELET[1],

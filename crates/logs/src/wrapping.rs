@@ -69,8 +69,8 @@ pub(crate) fn unwrapped<'l>(line: &'l str, year: &mut Option<i32>) -> Line<'l> {
     out
 }
 
-/// `ERROR controller.provisioner launching machine, … {"commit": "5d4ae35", "provisioner": "general"}` as the object that later
-/// versions of the same programs write, so that one row reads both.
+/// `ERROR controller.provisioner launching machine, … {"commit": "5d4ae35", "provisioner": "general"}` as the object
+/// that later versions of the same programs write, so that one row reads both.
 /// Source: zap v1.24 zapcore/console_encoder.go `EncodeEntry`, as Karpenter up to 0.31 and others configure it.
 fn of_zap(message: &str) -> Option<String> {
     const LEVELS: [&str; 6] = ["DEBUG", "INFO", "WARN", "ERROR", "FATAL", "PANIC"];

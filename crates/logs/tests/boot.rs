@@ -143,14 +143,16 @@ fn a_unit_whose_name_is_cut_is_known_and_what_a_row_knows_stays_the_cause() {
 
 #[test]
 fn units_that_no_kubelet_needs_are_no_step() {
-    // awslabs/amazon-eks-ami#2737 and like it: modules, messages of the day, a user's own units, a second serial console.
+    // awslabs/amazon-eks-ami#2737 and like it: modules, messages of the day, a user's own units, a second serial
+    // console.
     for log in [
         "\
 Jun 08 07:48:41 node systemd[1]: systemd-modules-load.service: Failed with result 'exit-code'.
 Jun 08 07:48:41 node systemd[1]: Failed to start systemd-modules-load.service - Load Kernel Modules.
 Jun 08 07:48:47 node systemd[1]: Started containerd.service - containerd container runtime.
 ",
-        "[FAILED] Failed to start Dynamically Generate Message Of The Day.\nSee 'systemctl status update-motd.service' for details.\n",
+        "[FAILED] Failed to start Dynamically Generate Message Of The Day.\nSee 'systemctl status update-motd.service' \
+         for details.\n",
         "\
 [ TIME ] Timed out waiting for device dev-ttyS1.device.
 [DEPEND] Dependency failed for Serial Getty on ttyS1.
@@ -187,7 +189,8 @@ Jan 23 10:47:52 node systemd[1]: Failed to start containerd.service - containerd
     assert_eq!(fact.trouble, Trouble::RuntimeNotUp);
     let said = said(step);
     assert!(
-        matches!(said.as_slice(), [own, kernel] if own.contains("Permission denied") && kernel.contains("avc:  denied")),
+        matches!(said.as_slice(), [own, kernel] if own.contains("Permission denied") && kernel.contains("avc:  \
+            denied")),
         "{said:?}"
     );
 }
@@ -229,7 +232,9 @@ fn a_log_that_begins_behind_the_failure_says_so() {
 /// bottlerocket-os/bottlerocket#3524: early-boot-config says why, and what the console prints behind it does not.
 #[test]
 fn a_line_that_says_less_does_not_replace_the_one_that_says_why() {
-    let why = "[    4.167983] early-boot-config[953]: Error PATCHing '/settings?tx=bottlerocket-launch': Status 400 when PATCHing /settings?tx=bottlerocket-launch: Json deserialize error: Unable to deserialize into PemCertificateString: Invalid base64 input: Invalid byte 45, offset 0. at line 1 column 3361\n";
+    let why = "[    4.167983] early-boot-config[953]: Error PATCHing '/settings?tx=bottlerocket-launch': Status 400 \
+               when PATCHing /settings?tx=bottlerocket-launch: Json deserialize error: Unable to deserialize into \
+               PemCertificateString: Invalid base64 input: Invalid byte 45, offset 0. at line 1 column 3361\n";
     let failed =
         "[\x1b[0;1;31mFAILED\x1b[0m] Failed to start \x1b[0;1;39mBottlerocket userdata configuration system\x1b[0m.\n";
     for log in [format!("{why}{failed}"), format!("{failed}{why}"), format!("{why}{failed}{failed}")] {
@@ -269,7 +274,8 @@ Aug 26 13:11:51 node systemd[1]: multi-user.target: Job nodeadm-run.service/star
         assert_eq!(step.cycle.len(), units, "{step:?}");
     }
     // It outranks what follows from it.
-    let late = "Aug 26 13:11:58 node cloud-init[9]: 2026-08-26 13:11:58,724 - util.py[WARNING]: Can not apply stage final, no datasource found! Likely bad things to come!\n";
+    let late = "Aug 26 13:11:58 node cloud-init[9]: 2026-08-26 13:11:58,724 - util.py[WARNING]: Can not apply stage \
+                final, no datasource found! Likely bad things to come!\n";
     let journey = read(&format!("{}{late}", CYCLE.replace("nodeadm-run.service", "cloud-init.service")));
     assert_eq!(root(&journey).1.unit, "cloud-init.service");
 }
@@ -284,7 +290,8 @@ fn a_cycle_is_no_step_if_the_kubelet_needs_nothing_of_it_or_came_up() {
     has_no_step(&CYCLE.replace("/start deleted", "/stop deleted"));
     // It was started after all, and then failed.
     let failed = format!(
-        "{CYCLE}Aug 26 13:12:20 node nodeadm[9]: unexpected disk\nAug 26 13:12:20 node systemd[1]: Failed to start nodeadm-run.service - EKS Nodeadm Run.\n"
+        "{CYCLE}Aug 26 13:12:20 node nodeadm[9]: unexpected disk\nAug 26 13:12:20 node systemd[1]: Failed to start \
+         nodeadm-run.service - EKS Nodeadm Run.\n"
     );
     let journey = read(&failed);
     assert!(root(&journey).1.cycle.is_empty(), "{journey:?}");

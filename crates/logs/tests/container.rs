@@ -53,7 +53,9 @@ fn what_karpenter_says_is_of_what_it_names_and_never_of_the_machine_that_it_runs
     let of_claim = line(r#""NodeClaim":{"name":"general-7xk2p"},"#, &format!("launching nodeclaim, {error}"));
     let of_class = line(r#""EC2NodeClass":{"name":"default"},"#, error);
     // As SDK v1 wrote it.
-    let denied = "UnauthorizedOperation: You are not authorized to perform this operation. User: arn:aws:sts::111122223333:assumed-role/karpenter/1 is not authorized to perform: ec2:TerminateInstances on resource: x";
+    let denied = "UnauthorizedOperation: You are not authorized to perform this operation. User: \
+                  arn:aws:sts::111122223333:assumed-role/karpenter/1 is not authorized to perform: \
+                  ec2:TerminateInstances on resource: x";
     let of_node = line(
         r#""Node":{"name":"ip-10-0-3-9.ec2.internal"},"#,
         &format!("terminating cloudprovider instance, terminating instance, {denied}"),
@@ -311,7 +313,8 @@ const HOST: &str =
 /// As `aws logs tail` prints them, too: time and stream stand before the line.
 #[test]
 fn what_the_control_plane_says_is_of_whom_it_names() {
-    let cloud = "E0115 11:52:10.123456 1 node_controller.go:236] error syncing 'ip-10-0-3-9': failed to get instance metadata for node ip-10-0-3-9: instance not found, requeuing";
+    let cloud = "E0115 11:52:10.123456 1 node_controller.go:236] error syncing 'ip-10-0-3-9': failed to get instance \
+                 metadata for node ip-10-0-3-9: instance not found, requeuing";
     let took_in =
         "I0115 11:52:30.123456 1 node_controller.go:492] Successfully initialized node ip-10-0-3-9 with cloud provider";
     let denied = r#"time="2026-01-15T11:52:10Z" level=warning msg="access denied" arn="arn:aws:iam::111122223333:role/nodes" client="127.0.0.1:5" error="ARN is not mapped" method=POST path=/authenticate"#;
@@ -329,7 +332,8 @@ fn what_the_control_plane_says_is_of_whom_it_names() {
 /// A Node gets Ready whether the cloud controller has taken it in or not.
 #[test]
 fn that_a_node_is_ready_does_not_mend_the_cloud_controller() {
-    let failed = "2026-01-15T11:52:10Z E0115 11:52:10.123456 1 node_controller.go:236] error syncing 'ip-10-0-3-9': failed to get instance metadata for node ip-10-0-3-9: instance not found, requeuing";
+    let failed = "2026-01-15T11:52:10Z E0115 11:52:10.123456 1 node_controller.go:236] error syncing 'ip-10-0-3-9': \
+                  failed to get instance metadata for node ip-10-0-3-9: instance not found, requeuing";
     let ready = r#"2026-01-15T11:52:41+00:00 ip-10-0-3-9 kubelet[1]: I0115 11:52:41.123456 1 x.go:431] "Fast updating node status as it just became ready""#;
     assert_eq!(of_files(&[], &[("ccm.log", failed), ("kubelet.log", ready)]), ["ip-10-0-3-9: cloud-controller"]);
 }

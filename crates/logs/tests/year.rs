@@ -6,8 +6,12 @@ use logs::journey::Journey;
 use logs::{FileLimits, LogReader};
 
 const KERNEL: &str = "Feb 18 11:26:49 node kernel: pci 0000:00:01.3: quirk: [io  0xb100-0xb10f] claimed by PIIX4 SMB\n";
-const RUNTIME: &str = "Feb 18 11:26:57 node containerd[3702]: time=\"2025-02-18T11:26:57.302704203Z\" level=info msg=\"Start cni network conf syncer for default\"\n";
-const REFUSED: &str = "Feb 18 11:27:03 node kubelet[4021]: E0218 11:27:03.941452    4021 kubelet_node_status.go:96] \"Unable to register node with API server\" err=\"Node \\\"node\\\" is invalid: metadata.labels: Invalid value: \\\"node\\\": must be no more than 63 characters\" node=\"node\"\n";
+const RUNTIME: &str = "Feb 18 11:26:57 node containerd[3702]: time=\"2025-02-18T11:26:57.302704203Z\" level=info \
+                       msg=\"Start cni network conf syncer for default\"\n";
+const REFUSED: &str = "Feb 18 11:27:03 node kubelet[4021]: E0218 11:27:03.941452    4021 kubelet_node_status.go:96] \
+                       \"Unable to register node with API server\" err=\"Node \\\"node\\\" is invalid: \
+                       metadata.labels: Invalid value: \\\"node\\\": must be no more than 63 characters\" \
+                       node=\"node\"\n";
 
 /// What a file tells that was copied a year later.
 fn read(log: &str) -> Journey {

@@ -23,8 +23,8 @@ pub fn downloaded(module: &str) -> Result<PathBuf, String> {
     Ok(folder.into())
 }
 
-/// The versions of a module that the proxy lists, without those that its authors took back. A module that has no release
-/// has none here.
+/// The versions of a module that the proxy lists, without those that its authors took back. A module that has no
+/// release has none here.
 pub fn versions(module: &str) -> Result<Vec<String>, String> {
     let answer = asked(&["list", "-m", "-versions", "-f", "{{range .Versions}}{{.}} {{end}}", module])?;
     Ok(answer.split_whitespace().map(str::to_owned).collect())
@@ -41,8 +41,8 @@ fn asked(arguments: &[&str]) -> Result<String, String> {
     Err(format!("go {}: {}{}", arguments.join(" "), said.trim(), complaint.trim()))
 }
 
-/// The newest Go that a pinned module requires, and a newer one if an unpinned module requires it. The module proxy serves
-/// it.
+/// The newest Go that a pinned module requires, and a newer one if an unpinned module requires it. The module proxy
+/// serves it.
 const TOOLCHAIN: &str = "go1.26.10+auto";
 
 /// A program of a Go module that is built by itself, without a go.mod of ours.
@@ -127,7 +127,8 @@ pub fn folder() -> PathBuf {
     folder
 }
 
-const NO_GO: &str = "the tests build programs from Go modules: install Go (https://go.dev/dl), in the version of crates/programs/control-plane/go.mod or later";
+const NO_GO: &str = "the tests build programs from Go modules: install Go (https://go.dev/dl), in the version of \
+                     crates/programs/control-plane/go.mod or later";
 
 /// Past the capture of a test's output: somebody waits.
 fn say(line: &str) {

@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::debian;
 use crate::go::once;
 
-const NO_PROMETHEUS: &str = "the tests take prometheus and promtool from the PATH, or on Debian and Ubuntu from the package prometheus: install them";
+const NO_PROMETHEUS: &str = "the tests take prometheus and promtool from the PATH, or on Debian and Ubuntu from the \
+                             package prometheus: install them";
 
 /// `prometheus` or `promtool`: what the PATH has, else Debian's. Its Go module has `replace` lines, which go install
 /// refuses.

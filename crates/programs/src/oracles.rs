@@ -69,8 +69,9 @@ const PACKAGES: &[&str] = &[
     "systemd",
 ];
 
-const MISSING: &str = "systemd 252 is not installed, and could not be fetched with apt-get: the tests ask its libraries what a machine \
-                       makes of a unit. Debian 12, Amazon Linux 2023 and RHEL 9 have them in the package systemd";
+const MISSING: &str = "systemd 252 is not installed, and could not be fetched with apt-get: the tests ask its \
+                       libraries what a machine makes of a unit. Debian 12, Amazon Linux 2023 and RHEL 9 have them in \
+                       the package systemd";
 
 /// What systemd 252 makes of a unit: a small program, and its libraries.
 pub fn systemd() -> Command {

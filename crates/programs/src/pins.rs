@@ -74,8 +74,8 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What a go.mod asks for itself: the modules of its tools, and what it requires without `// indirect`. The rest follows
-/// from these.
+/// What a go.mod asks for itself: the modules of its tools, and what it requires without `// indirect`. The rest
+/// follows from these.
 fn of_go_mod(text: &str, place: &str) -> Vec<Pin> {
     let (mut tools, mut required, mut block) = (Vec::new(), Vec::new(), "");
     for line in text.lines().map(str::trim) {
@@ -122,7 +122,10 @@ mod tests {
 
     #[test]
     fn tools_and_direct_requirements_are_pins() {
-        let go_mod = "module nodewhy.dev/tests/x\n\ngo 1.26.0\n\ntool (\n\texample.com/a/cmd/x\n)\n\nrequire example.com/direct v1.2.3\n\nrequire (\n\t// A comment\n\texample.com/a v1.0.0 // indirect\n\texample.com/ab v1.1.0 // indirect\n\texample.com/replaced v0.0.0\n)\n\nreplace (\n\texample.com/replaced => example.com/replaced v0.36.3\n)\n";
+        let go_mod = "module nodewhy.dev/tests/x\n\ngo 1.26.0\n\ntool (\n\texample.com/a/cmd/x\n)\n\nrequire \
+                      example.com/direct v1.2.3\n\nrequire (\n\t// A comment\n\texample.com/a v1.0.0 // \
+                      indirect\n\texample.com/ab v1.1.0 // indirect\n\texample.com/replaced v0.0.0\n)\n\nreplace \
+                      (\n\texample.com/replaced => example.com/replaced v0.36.3\n)\n";
         let pins = of_go_mod(go_mod, "tests/kubelet-1.28/go.mod");
         let shown: Vec<_> =
             pins.iter().map(|pin| format!("{} {} {}", pin.module, pin.version, pin.is_program)).collect();

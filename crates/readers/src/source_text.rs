@@ -247,10 +247,12 @@ mod tests {
 
     #[test]
     fn what_is_hidden_leaves_the_rest_in_its_place_and_is_masked_as_it_was() {
-        let text = "\trun\r\n\texport TOKEN=abc; x\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEpA\n  -----END RSA PRIVATE KEY-----\nreboot";
+        let text = "\trun\r\n\texport TOKEN=abc; x\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEpA\n  -----END RSA \
+                    PRIVATE KEY-----\nreboot";
         assert_eq!(
             hide_secrets_by_line(text),
-            "\trun\r\n\texport TOKEN=xxx; x\n  -----BEGIN RSA PRIVATE KEY-----\n  xxxxxx\n  -----END RSA PRIVATE KEY-----\nreboot"
+            "\trun\r\n\texport TOKEN=xxx; x\n  -----BEGIN RSA PRIVATE KEY-----\n  xxxxxx\n  -----END RSA PRIVATE \
+             KEY-----\nreboot"
         );
         for line in [
             "id AKIAIOSFODNN7EXAMPLE.",

@@ -180,21 +180,31 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::EqualsForm => {
-                "bootstrap.sh takes --kubelet-extra-args and its value as two words; written with '=' the whole option is ignored"
+                "bootstrap.sh takes --kubelet-extra-args and its value as two words; written with '=' the whole option \
+                 is ignored"
             }
-            Self::LooseWord => "it stands outside the one word that is the value of --kubelet-extra-args, and bootstrap.sh drops it",
+            Self::LooseWord => {
+                "it stands outside the one word that is the value of --kubelet-extra-args, and bootstrap.sh drops it"
+            }
             Self::RepeatedOption => "bootstrap.sh keeps only the last --kubelet-extra-args of a call",
             Self::BootstrapExits => "bootstrap.sh exits over its arguments before it starts the kubelet",
-            Self::KubeletRunsAlready => "an earlier call of bootstrap.sh has started the kubelet, and a second call does not restart it",
-            Self::AssignmentDropped => {
-                "systemd drops the whole assignment of KUBELET_EXTRA_ARGS over its quoting, and the kubelet starts without it"
+            Self::KubeletRunsAlready => {
+                "an earlier call of bootstrap.sh has started the kubelet, and a second call does not restart it"
             }
-            Self::NotStarted => "systemd cannot split the arguments over an unbalanced quote, and does not start the kubelet",
+            Self::AssignmentDropped => {
+                "systemd drops the whole assignment of KUBELET_EXTRA_ARGS over its quoting, and the kubelet starts \
+                 without it"
+            }
+            Self::NotStarted => {
+                "systemd cannot split the arguments over an unbalanced quote, and does not start the kubelet"
+            }
             Self::AfterExit => "the script has ended with `exit` before this line",
             Self::SyntaxError => "a quote that is never closed stops the shell at this command",
             Self::NoInterpreter => "the script does not begin with `#!`, and is not run",
             Self::NoBootstrapScript => "Amazon Linux 2023 has no /etc/eks/bootstrap.sh",
-            Self::CutAtNewline => "a line end in a flag ends the line of nodeadm's environment file, and what follows is dropped",
+            Self::CutAtNewline => {
+                "a line end in a flag ends the line of nodeadm's environment file, and what follows is dropped"
+            }
             Self::NodeConfigIgnored => "Amazon Linux 2 has no nodeadm, and nothing reads a NodeConfig",
         })
     }
@@ -562,7 +572,8 @@ impl UserData {
 /// The user data of this size, once rendered, is more than EC2 takes.
 pub fn too_large(text: &str, rendered: usize) -> Defect {
     let message = format!(
-        "EC2 takes no more than {LARGEST} bytes of user data; with Karpenter's part these {} become at least {rendered}",
+        "EC2 takes no more than {LARGEST} bytes of user data; with Karpenter's part these {} become at least \
+         {rendered}",
         text.len()
     );
     Defect { kind: DefectKind::TooLarge, span: Span::new(text.len(), text.len()), message }

@@ -1,5 +1,5 @@
-//! The real cases in tests/cases. Most tests judge all of them, so each YAML text is parsed once per process and kept as
-//! JSON, which is read twenty times as fast.
+//! The real cases in tests/cases. Most tests judge all of them, so each YAML text is parsed once per process and kept
+//! as JSON, which is read twenty times as fast.
 
 use crate::objects::{documents_of, without_lists};
 use engine::objects::sink::Sink;

@@ -39,8 +39,10 @@ impl Page {
         let claim = |name: String, said: &str| {
             json!({
                 "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-                "metadata": {"name": name, "creationTimestamp": "2026-01-15T11:50:00Z", "labels": {"karpenter.sh/nodepool": "a\" onclick=\"b"}},
-                "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "x'><img src=x onerror=alert(1)>"}},
+                "metadata": {"name": name, "creationTimestamp": "2026-01-15T11:50:00Z", "labels": {"karpenter.sh/nodepool": "a\" \
+                    onclick=\"b"}},
+                "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "x'><img src=x \
+                    onerror=alert(1)>"}},
                 "status": {"providerID": "aws:///eu-west-1a/i-0a", "conditions": [
                     {"type": "Launched", "status": "True", "reason": "Launched", "lastTransitionTime": "2026-01-15T11:50:05Z"},
                     {"type": "Registered", "status": "Unknown", "reason": "NodeNotFound", "message": said, "lastTransitionTime": "2026-01-15T11:50:06Z"},

@@ -62,9 +62,9 @@ fn cargo(root: &Path) -> Command {
     cargo
 }
 
-/// A command that runs cargo as a shell would. `cargo run` tells this program about its own package in variables such as
-/// `CARGO_PKG_NAME`. The build script of ring 0.17.14 asks to run again when one of them changes, so an inner cargo that
-/// inherits them compiles ring again, and with it every client of TLS.
+/// A command that runs cargo as a shell would. `cargo run` tells this program about its own package in variables such
+/// as `CARGO_PKG_NAME`. The build script of ring 0.17.14 asks to run again when one of them changes, so an inner cargo
+/// that inherits them compiles ring again, and with it every client of TLS.
 fn from_cargo(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {

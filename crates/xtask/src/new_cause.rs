@@ -42,7 +42,8 @@ impl fmt::Display for NewCause {
         )?;
         write!(
             f,
-            "Fill in every TODO. `NODEWHY_UPDATE=1 cargo test --test it pages` says what is left, and lists the cause in {PAGES}/README.md."
+            "Fill in every TODO. `NODEWHY_UPDATE=1 cargo test --test it pages` says what is left, and lists the cause \
+             in {PAGES}/README.md."
         )
     }
 }

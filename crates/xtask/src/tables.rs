@@ -47,8 +47,8 @@ pub fn with_module(root: &Path, module: &str) -> Result<Change, String> {
     Ok(change(table, [&shipped, &instance_types(module)?], &[0, 1, 2, 3]))
 }
 
-/// How the tables of the kubelet change from one minor of Kubernetes to another. `cargo xtask tables` also reads all minors
-/// before; what these say has not changed.
+/// How the tables of the kubelet change from one minor of Kubernetes to another. `cargo xtask tables` also reads all
+/// minors before; what these say has not changed.
 pub fn with_minor(old: u32, new: u32) -> Result<[Change; 3], String> {
     let gates = |minor| feature_gates::table(&downloaded, minor..=minor);
     let fields = |minor| kubelet::config(&downloaded, minor..=minor);

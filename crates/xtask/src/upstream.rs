@@ -1,5 +1,5 @@
-//! `cargo xtask upstream`: which pins are behind, what of nodewhy's strings the newest releases no longer have, and which
-//! tables change.
+//! `cargo xtask upstream`: which pins are behind, what of nodewhy's strings the newest releases no longer have, and
+//! which tables change.
 
 pub mod lines;
 pub mod look_up;
@@ -74,8 +74,8 @@ pub fn run(root: &Path) -> Result<Report, String> {
     Ok(report)
 }
 
-/// The pins of what the end-to-end tests build. Several versions in one place are one pin: the highest. A library that the
-/// table does not have follows from the others.
+/// The pins of what the end-to-end tests build. Several versions in one place are one pin: the highest. A library that
+/// the table does not have follows from the others.
 fn programs_behind(table: &Table, listed: &mut Listed, report: &mut Report) -> Result<(), String> {
     let mut highest: BTreeMap<(String, String), (Version, Option<Minor>)> = BTreeMap::new();
     for pin in pins::all()?.into_iter().filter(|pin| pin.is_program || table.pins.contains_key(&pin.module)) {
@@ -149,7 +149,8 @@ impl Listed {
         })
     }
 
-    /// The newest release after `pinned` that can be downloaded, and its folder. A proxy may list what it does not serve.
+    /// The newest release after `pinned` that can be downloaded, and its folder. A proxy may list what it does not
+    /// serve.
     fn newest(&mut self, module: &str, pinned: &Version, report: &mut Report) -> Option<(Version, PathBuf)> {
         let candidates = newer(self.of(module, report).iter().map(String::as_str), pinned, None);
         for version in candidates {

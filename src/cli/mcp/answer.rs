@@ -36,7 +36,8 @@ impl Printed {
 
 fn too_long(bytes: usize) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(format!(
-        "the answer has {} KiB, too much to be read here: ask for one name, or run the command of this tool with its output in a file; diagnose takes the file of a dump",
+        "the answer has {} KiB, too much to be read here: ask for one name, or run the command of this tool with its \
+         output in a file; diagnose takes the file of a dump",
         bytes >> 10
     ))])
 }
@@ -78,7 +79,8 @@ pub(super) fn diagnoses(answer: std::io::Result<Printed>) -> CallToolResult {
         });
         let shown = items.len();
         Some(format!(
-            "{stuck} are stuck; {shown} are shown, one of each cause and NodePool. Ask for the others by NodePool or name."
+            "{stuck} are stuck; {shown} are shown, one of each cause and NodePool. Ask for the others by NodePool or \
+             name."
         ))
     })
 }
@@ -118,6 +120,9 @@ fn shorten(list: &mut Value) -> Option<String> {
     }
     items.truncate(fitting);
     (fitting < all).then(|| {
-        format!("{fitting} of {all} items are shown, as many as can be read here. Ask for the others by name, or with fewer files.")
+        format!(
+            "{fitting} of {all} items are shown, as many as can be read here. Ask for the others by name, or with \
+             fewer files."
+        )
     })
 }

@@ -119,8 +119,8 @@ fn stop(error: &serde_json::Error, lines: usize, whole: bool) -> Stop {
     if error.is_eof() && !whole { Stop::More } else { Stop::Broken(lines + lines_before(error), no_json(error)) }
 }
 
-/// The lines before that of the error. What ends with its line is complained of in column 0 of the next one, where there
-/// is more text: not so at the end of a block.
+/// The lines before that of the error. What ends with its line is complained of in column 0 of the next one, where
+/// there is more text: not so at the end of a block.
 fn lines_before(error: &serde_json::Error) -> usize {
     let is_behind = error.column() == 0 && !error.is_eof();
     error.line().saturating_sub(1 + usize::from(is_behind))

@@ -252,7 +252,9 @@ fn a_dump_says_of_which_api_server_it_is() {
     };
     let collected = |facts| list(&[], [], facts, DateTime::UNIX_EPOCH).unwrap();
     assert_eq!(read(&collected(&facts)), facts);
-    let yaml = "apiVersion: v1\nkind: List\nmetadata:\n  annotations:\n    nodewhy.dev/server: https://NEW0.gr7.eu-west-1.eks.amazonaws.com\n    nodewhy.dev/version: v1.34.2\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: a\n";
+    let yaml = "apiVersion: v1\nkind: List\nmetadata:\n  annotations:\n    nodewhy.dev/server: \
+                https://NEW0.gr7.eu-west-1.eks.amazonaws.com\n    nodewhy.dev/version: v1.34.2\nitems:\n- apiVersion: \
+                v1\n  kind: Node\n  metadata:\n    name: a\n";
     assert_eq!(read(yaml), facts);
     let unknown = ApiServerFacts::default();
     assert!(!collected(&unknown).contains("nodewhy.dev/server"));
@@ -262,7 +264,8 @@ fn a_dump_says_of_which_api_server_it_is() {
 proptest! {
     /// A broken text gives the same result for every block size.
     #[test]
-    fn broken_texts(at in any::<proptest::sample::Index>(), lost in 0_usize..40, put in "[-{}\\[\\]\",:# \n\u{0}é]{0,3}", block in 1_usize..200, form in 0..4) {
+    fn broken_texts(at in any::<proptest::sample::Index>(), lost in 0_usize..40, put in "[-{}\\[\\]\",:# \
+        \n\u{0}é]{0,3}", block in 1_usize..200, form in 0..4) {
         let (a, b) = (node("a"), node("b"));
         let text = match form {
             0 => YAML.to_owned(),

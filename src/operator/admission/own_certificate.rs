@@ -1,8 +1,8 @@
-//! The certificate that nodewhy makes for its own webhook, if none is mounted. All replicas serve the same one: it is kept
-//! in a Secret. Its authority signs it and nothing else, because the authority's key is thrown away.
+//! The certificate that nodewhy makes for its own webhook, if none is mounted. All replicas serve the same one: it is
+//! kept in a Secret. Its authority signs it and nothing else, because the authority's key is thrown away.
 //!
-//! API servers must know an authority before anything that it signed is served. So the webhook configuration gets the next
-//! authority beside the present one, and the next certificate is served an hour later.
+//! API servers must know an authority before anything that it signed is served. So the webhook configuration gets the
+//! next authority beside the present one, and the next certificate is served an hour later.
 
 use super::Home;
 use super::certificates::{self, ServedCertificate};

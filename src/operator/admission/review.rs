@@ -1,5 +1,5 @@
-//! An AdmissionReview in, and the answer to it. The types are our own: every field is optional, and the object stays text
-//! until the views of the engine read it.
+//! An AdmissionReview in, and the answer to it. The types are our own: every field is optional, and the object stays
+//! text until the views of the engine read it.
 //!
 //! Source: kubernetes staging/src/k8s.io/api/admission/v1/types.go (v1.36).
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn class(flags: &[&str]) -> Value {
-        let lines: String = flags.iter().map(|flag| format!("    - {flag}\n")).collect();
+        let lines = flags.iter().map(|flag| format!("    - {flag}\n")).collect::<Vec<_>>().concat();
         json!({
             "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "batch", "uid": "1"},
             "spec": {"amiSelectorTerms": [{"alias": "al2023@latest"}], "role": "nodes", "userData": format!("{CONFIG}{lines}")},

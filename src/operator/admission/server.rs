@@ -1,4 +1,5 @@
-//! The webhook on a port of its own. Whoever reaches the port may ask, so what all clients together may take is limited.
+//! The webhook on a port of its own. Whoever reaches the port may ask, so what all clients together may take is
+//! limited.
 
 use super::certificates::{self, ServedCertificate};
 use super::{Deny, Shown, review};

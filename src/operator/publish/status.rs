@@ -138,11 +138,14 @@ mod tests {
     fn fields_that_the_definition_lacks_are_taken_out_and_no_others() {
         let whole = json!({ "status": { "cause": "A", "ruledOut": [], "fix": { "steps": [{ "text": "x", "risk": "Inspect" }] } } });
         let mut half = whole.clone();
-        let one = "failed to create typed patch object (/a; nodewhy.dev/v1alpha1, Kind=NodeDiagnosis): .status.ruledOut: field not declared in schema";
+        let one = "failed to create typed patch object (/a; nodewhy.dev/v1alpha1, Kind=NodeDiagnosis): \
+                   .status.ruledOut: field not declared in schema";
         assert!(without_undeclared(&mut half, one));
         assert_eq!(half, json!({ "status": { "cause": "A", "fix": whole["status"]["fix"] } }));
         assert!(!without_undeclared(&mut half, one), "a refusal that repeats itself is one");
-        let two = "failed to create typed patch object (/a; nodewhy.dev/v1alpha1, Kind=NodeDiagnosis): errors:\n  .status.ruledOut: field not declared in schema\n  .status.fix.steps[0].risk: field not declared in schema";
+        let two = "failed to create typed patch object (/a; nodewhy.dev/v1alpha1, Kind=NodeDiagnosis): errors:\n  \
+                   .status.ruledOut: field not declared in schema\n  .status.fix.steps[0].risk: field not declared in \
+                   schema";
         let mut half = whole.clone();
         assert!(without_undeclared(&mut half, two));
         assert_eq!(half, json!({ "status": { "cause": "A", "fix": { "steps": [{ "text": "x" }] } } }));

@@ -109,7 +109,8 @@ fn an_encrypted_snapshot_is_what_an_instance_ends_for_whose_class_encrypts_nothi
 fn lint_tells_of_a_volume_that_is_too_small_for_the_image() {
     let class = |size| {
         format!(
-            "{CLASS}spec:\n  role: r\n  amiFamily: AL2023\n  amiSelectorTerms:\n  - name: shop-golden-*\n  blockDeviceMappings:\n  - {{deviceName: /dev/xvda, ebs: {{volumeSize: {size}}}}}\n"
+            "{CLASS}spec:\n  role: r\n  amiFamily: AL2023\n  amiSelectorTerms:\n  - name: shop-golden-*\n  \
+             blockDeviceMappings:\n  - {{deviceName: /dev/xvda, ebs: {{volumeSize: {size}}}}}\n"
         )
     };
     let moto = moto();

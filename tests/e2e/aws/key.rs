@@ -51,7 +51,8 @@ const CONTROLLER: &str = "arn:aws:iam::111122223333:role/KarpenterController-sho
 const OF_SPOT: &str = "arn:aws:iam::123456789012:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot";
 const ROOT: &str = "arn:aws:iam::123456789012:root";
 
-/// A key that is enabled, whose policy names these and which has these grants; nodewhy is not allowed to call `without`.
+/// A key that is enabled, whose policy names these and which has these grants; nodewhy is not allowed to call
+/// `without`.
 #[track_caller]
 fn used_by(moto: &Moto, named: &[&str], granted: &[&str], capacity: &str, without: &[&str]) -> (Value, String) {
     let key =

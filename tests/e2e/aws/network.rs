@@ -121,7 +121,8 @@ fn what_the_machine_says_itself_leaves_no_doubt() {
 #[test]
 fn a_proxy_goes_its_own_ways() {
     let moto = moto();
-    let class = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec: {userData: \"#!/bin/bash\\nexport https_proxy=http://10.0.3.9:3128\\n\"}\n";
+    let class = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec: \
+                 {userData: \"#!/bin/bash\\nexport https_proxy=http://10.0.3.9:3128\\n\"}\n";
     let run = Run::of(&moto, &(JOINING.to_owned() + class));
     network(&moto, json!({"route": "none", "private": false}));
     run.assert("Unknown", "Possible");

@@ -42,7 +42,8 @@ fn a_role_that_is_younger_than_its_entry_is_another_one() {
     moto.tell("instance", &json!({"id": MACHINE}));
     cluster(&moto, "API");
     entry(&moto, ROLE, "EC2_LINUX");
-    let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
+    let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: \
+                   {instanceProfile: shop_1}\n";
     let run = Run::of(&moto, &(JOINING.to_owned() + profile));
     moto.tell(
         "profile",

@@ -143,8 +143,8 @@ async fn what_nodewhy_sends_after_the_cloud_controller_is_through_changes_nothin
     let late = scene.machines("late", 3).await;
     scene.until_ec2_is_asked();
     too_recent(cluster, 11, late.len()).await;
-    // The cloud controller's writes wait too. If it were denied until now, it would come back only after its backoff, and
-    // nodewhy's write does not outlive the term of its Lease.
+    // The cloud controller's writes wait too. If it were denied until now, it would come back only after its backoff,
+    // and nodewhy's write does not outlive the term of its Lease.
     scene.proxy.set(Traffic::Held(A_NODE));
     scene.permit();
     scene.report(&late, 11).await;

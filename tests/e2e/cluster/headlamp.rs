@@ -1,5 +1,5 @@
-//! The plugin of Headlamp (integrations/headlamp) in Chromium, beside Headlamp's own plugin for Karpenter, on Headlamp's
-//! own pages: npm's package for plugins carries both. What it asks goes to the zoo of `cargo demo`.
+//! The plugin of Headlamp (integrations/headlamp) in Chromium, beside Headlamp's own plugin for Karpenter, on
+//! Headlamp's own pages: npm's package for plugins carries both. What it asks goes to the zoo of `cargo demo`.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -166,8 +166,8 @@ fn headlamp_shows_the_verdict_where_people_look() {
 fn accessible(browser: &mut Browser) {
     browser.ask(&format!("{}; true", axe()));
     let found = browser.ask(
-        "axe.run(document.querySelector('main')).then(({violations}) => \
-            violations.map(({id, nodes}) => `${id}: ${nodes.map(({html}) => html)}`))",
+        "axe.run(document.querySelector('main')).then(({violations}) => violations.map(({id, nodes}) => `${id}: \
+         ${nodes.map(({html}) => html)}`))",
     );
     assert_eq!(found, json!([]), "{found:#}");
 }

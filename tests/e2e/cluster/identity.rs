@@ -142,7 +142,8 @@ impl<'c> Kubelet<'c> {
             json!({
                 "apiVersion": "v1", "kind": "Event", "metadata": { "name": format!("{}.1", self.calls_itself), "namespace": "default" },
                 "involvedObject": { "kind": "Node", "name": self.calls_itself, "uid": self.calls_itself },
-                "reason": "NodeHasSufficientMemory", "message": format!("Node {} status is now: NodeHasSufficientMemory", self.calls_itself),
+                "reason": "NodeHasSufficientMemory", "message": format!("Node {} status is now: \
+                    NodeHasSufficientMemory", self.calls_itself),
                 "type": "Normal", "count": count, "firstTimestamp": self.since, "lastTimestamp": ago(0),
                 "source": { "component": "kubelet", "host": self.calls_itself },
                 "reportingComponent": "kubelet", "reportingInstance": self.calls_itself,
@@ -360,7 +361,8 @@ fn what_the_api_server_answers_a_kubelet_is_what_the_verdict_says() {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": "no-nodes" },
         "spec": {
             "matchConstraints": { "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }] },
-            "validations": [{ "expression": "has(object.metadata.labels) && 'team' in object.metadata.labels", "message": "a Node needs the label team" }],
+            "validations": [{ "expression": "has(object.metadata.labels) && 'team' in \
+                                             object.metadata.labels", "message": "a Node needs the label team" }],
         },
     }));
     control_plane.apply(json!({

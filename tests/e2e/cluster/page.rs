@@ -20,7 +20,8 @@ fn hostile_event(claim: &str) -> Value {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "hostile", "namespace": "default"},
         "involvedObject": {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim},
         "type": "Warning", "reason": "</svg><b>",
-        "message": "<img src=x onerror=\"document.title = 'run'\"><script>document.title = 'run'</script> PASSWORD=hunter2",
+        "message": "<img src=x onerror=\"document.title = 'run'\"><script>document.title = 'run'</script> \
+                    PASSWORD=hunter2",
         "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
     })
 }
@@ -40,8 +41,8 @@ fn the_page_shows_a_stuck_claim_without_being_loaded_again() {
     assert!(curl(&[&url, "--header", "Host: evil.example"]).starts_with("HTTP/1.1 403"), "a name that leads here");
 
     let mut browser = Browser::start();
-    let note = "globalThis.refused = []; \
-        addEventListener('securitypolicyviolation', event => refused.push(event.violatedDirective))";
+    let note = "globalThis.refused = []; addEventListener('securitypolicyviolation', event => \
+                refused.push(event.violatedDirective))";
     browser.call("Page.addScriptToEvaluateOnNewDocument", &json!({"source": note}));
     browser.visit(&url);
     assert_eq!(browser.ask("document.querySelector('h1').textContent"), "Nothing is stuck");
@@ -74,9 +75,6 @@ fn shows(browser: &mut Browser, control_plane: &ControlPlane, headline: &str) ->
     });
     assert_eq!(browser.ask("globalThis.isTheFirst"), true, "it was loaded again");
     browser.ask(
-        "({text: document.body.textContent, title: document.title, said: said.textContent, refused, \
-        elements: document.querySelectorAll('main :is(img, script, b)').length, \
-        buttons: document.querySelectorAll('button.copy:not([hidden])').length, \
-        open: document.querySelectorAll('details[open]').length, focus: document.activeElement.tagName})",
+        "({text: document.body.textContent, title: document.title, said: said.textContent, refused, elements: document.querySelectorAll('main :is(img, script, b)').length, buttons: document.querySelectorAll('button.copy:not([hidden])').length, open: document.querySelectorAll('details[open]').length, focus: document.activeElement.tagName})",
     )
 }

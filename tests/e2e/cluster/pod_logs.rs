@@ -50,7 +50,8 @@ fn crashing(control_plane: &ControlPlane, node: &str, pod: &str, port: u16) {
         "metadata": {"name": node, "labels": {"kubernetes.io/os": "linux", "karpenter.sh/nodepool": "general", "karpenter.sh/registered": "true"}},
         "spec": {"providerID": format!("aws:///eu-west-1a/i-0{node}"), "taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
     }));
-    let said = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
+    let said = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network \
+                plugin returns error: cni plugin not initialized";
     status(
         control_plane,
         "node",
@@ -76,7 +77,8 @@ fn crashing(control_plane: &ControlPlane, node: &str, pod: &str, port: u16) {
         &json!({
             "phase": "Running", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": ago(60)}],
             "containerStatuses": [{"name": "aws-node", "ready": false, "restartCount": 3, "image": "", "imageID": "",
-                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}},
+                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed \
+                    container"}},
                 "lastState": {"terminated": {"reason": "Error", "exitCode": 1}}}],
         }),
     );

@@ -15,7 +15,8 @@ use testkit::objects::fleet::node;
 fn event(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"},
-        "involvedObject": {"kind": "Node", "name": "n", "uid": "u"}, "reason": "Reason", "message": "a <b> & \"c\"\n\u{e9}", "type": "Warning",
+        "involvedObject": {"kind": "Node", "name": "n", "uid": "u"}, "reason": "Reason", "message": "a <b> & \
+            \"c\"\n\u{e9}", "type": "Warning",
         "source": {"component": "kubelet", "host": "n"}, "count": 3, "firstTimestamp": "2026-01-15T11:00:00Z", "lastTimestamp": "2026-01-15T11:10:00Z",
         "eventTime": "2026-01-15T11:10:00.123456Z", "series": {"count": 4, "lastObservedTime": "2026-01-15T11:10:00.000010Z"},
         "reportingComponent": "kubelet", "reportingInstance": "n", "action": "Act",

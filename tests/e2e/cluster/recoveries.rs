@@ -19,8 +19,8 @@ const A_MOMENT: Duration = Duration::from_millis(300);
 const SHORT: [&str; 4] =
     ["--launch-threshold=5", "--join-threshold=5", "--register-threshold=5", "--proven-threshold=5"];
 
-/// How long a repaired machine may take at the last two stages, which the test plays the kubelet for: with many machines
-/// on a slow computer that takes a while.
+/// How long a repaired machine may take at the last two stages, which the test plays the kubelet for: with many
+/// machines on a slow computer that takes a while.
 fn as_a_kubelet() -> [String; 2] {
     let seconds = |nominal| patience(Duration::from_secs(nominal)).as_secs();
     [format!("--initialize-threshold={}", seconds(8)), format!("--ready-threshold={}", seconds(4))]

@@ -122,7 +122,8 @@ const KUBELETS: &[&str] = &[
     "  kubelet:\n    flags: null\n",
     "  kubelet:\n    flags: [true]\n",
     "  kubelet:\n    config: {maxPods: 58}\n",
-    "  kubelet:\n    config:\n      maxPods: 10\n      registerWithTaints:\n      - {key: a, value: b, effect: NoSchedule}\n      - key: c\n        effect: NoExecute\n",
+    "  kubelet:\n    config:\n      maxPods: 10\n      registerWithTaints:\n      - \
+     {key: a, value: b, effect: NoSchedule}\n      - key: c\n        effect: NoExecute\n",
     "  kubelet:\n    config: {registerWithTaints: [], maxPods: 1}\n",
     "  kubelet:\n    config: maxPods\n",
     "  kubelet:\n    config: []\n",

@@ -9,8 +9,8 @@ use testkit::programs::browser::axe;
 /// A browser that notes what the page's policy refuses.
 fn browser() -> Browser {
     let mut browser = Browser::start();
-    let note = "globalThis.refused = []; \
-        addEventListener('securitypolicyviolation', event => refused.push(event.violatedDirective))";
+    let note = "globalThis.refused = []; addEventListener('securitypolicyviolation', event => \
+                refused.push(event.violatedDirective))";
     browser.call("Page.addScriptToEvaluateOnNewDocument", &json!({"source": note}));
     browser.resize(1000, 800);
     browser
@@ -124,7 +124,8 @@ fn what_is_folded_is_printed() {
     assert_ne!(before, 0);
 }
 
-/// With `NODEWHY_UPDATE=1` the pictures of the README are drawn anew; without, they only have to be of this page's size.
+/// With `NODEWHY_UPDATE=1` the pictures of the README are drawn anew; without, they only have to be of this page's
+/// size.
 #[test]
 fn the_pictures_in_the_readme_are_of_this_page() {
     let page = Page::of_case("06-node-label-refused-by-kubelet");

@@ -35,7 +35,8 @@ fn cases() -> Vec<Case> {
     let config = |name, text: &str, says, trouble| case(name, &format!("#cloud-config\n{text}\n"), says, trouble);
     let part = |name, kind: &str, body: &str, says, trouble| {
         let text = format!(
-            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: {kind}\n\n{body}\n--B--\n"
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: \
+             {kind}\n\n{body}\n--B--\n"
         );
         case(name, &text, says, trouble)
     };

@@ -25,7 +25,8 @@ where
     let mut writer = stream;
     write!(
         writer,
-        "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nX-Aws-Ec2-Metadata-Token-Ttl-Seconds: 21600\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nX-Aws-Ec2-Metadata-Token-Ttl-Seconds: 21600\r\nConnection: \
+         close\r\n\r\n",
         answer.len()
     )?;
     writer.write_all(&answer)

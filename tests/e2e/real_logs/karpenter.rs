@@ -31,8 +31,7 @@ const FAILED: &str = "failed launching nodeclaim{error}";
 fn cases() -> Vec<Case> {
     use {Reason as R, Trouble as T};
     let fleet = |code: &str, message: &str| {
-        let of = "<launchTemplateAndOverrides><overrides><instanceType>TYPE</instanceType>\
-             <availabilityZone>eu-west-1a</availabilityZone></overrides></launchTemplateAndOverrides>";
+        let of = "<launchTemplateAndOverrides><overrides><instanceType>TYPE</instanceType><availabilityZone>eu-west-1a</availabilityZone></overrides></launchTemplateAndOverrides>";
         let error = format!("<item><errorCode>{code}</errorCode><errorMessage>{message}</errorMessage>{of}</item>");
         let text = format!(
             "<CreateFleetResponse><fleetId>fleet-1</fleetId><errorSet>{error}</errorSet></CreateFleetResponse>"
@@ -55,7 +54,8 @@ fn cases() -> Vec<Case> {
                 "ec2:CreateFleet",
                 "UnauthorizedOperation",
                 &format!(
-                    "{DENIED} User: x is not authorized to perform: ec2:RunInstances with an explicit deny in a service control policy"
+                    "{DENIED} User: x is not authorized to perform: ec2:RunInstances with an explicit deny in a \
+                     service control policy"
                 ),
             ),
             LAUNCHING,
@@ -63,7 +63,8 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "template-denied",
-            // It has room for as many pods as no other type here: a template that another launch made does not serve it.
+            // It has room for as many pods as no other type here: a template that another launch made does not serve
+            // it.
             "t3.medium",
             refused("ec2:CreateLaunchTemplate", "UnauthorizedOperation", DENIED),
             LAUNCHING,
@@ -99,7 +100,8 @@ fn cases() -> Vec<Case> {
             "m6i.xlarge",
             fleet(
                 "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
-                "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.",
+                "The provided credentials do not have permission to create the service-linked role for EC2 Spot \
+                 Instances.",
             ),
             FAILED,
             (T::AwsRefuses, Some(R::AccessDenied)),

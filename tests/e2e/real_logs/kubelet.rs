@@ -297,7 +297,8 @@ fn cases() -> Vec<Case> {
         Case {
             name: "long name",
             node: "ip-10-0-3-9.eu-west-1.compute.internalplatform.northwind.internal",
-            says: "Unable to register node with API server\" err=\"Node \"{name}\" is invalid: {field}: Invalid value: \"{value}\": {rule}\" node=",
+            says: "Unable to register node with API server\" err=\"Node \"{name}\" is invalid: {field}: Invalid value: \
+                   \"{value}\": {rule}\" node=",
             wanted: Some((T::NodeInvalid, None)),
             ..PLAIN
         },

@@ -283,10 +283,7 @@ fn aws(case: &Case, path: &str, body: &str) -> (u16, Vec<u8>) {
 fn ec2(case: &Case, action: &str) -> String {
     let interface = |id: &str| {
         format!(
-            "<networkInterfaceId>{id}</networkInterfaceId><subnetId>subnet-1</subnetId><macAddress>{MAC}</macAddress>\
-             <interfaceType>interface</interfaceType><privateIpAddress>10.0.3.9</privateIpAddress>\
-             <attachment><attachmentId>a-1</attachmentId><deviceIndex>0</deviceIndex><networkCardIndex>0</networkCardIndex></attachment>\
-             <privateIpAddressesSet><item><privateIpAddress>10.0.3.9</privateIpAddress><primary>true</primary></item></privateIpAddressesSet>"
+            "<networkInterfaceId>{id}</networkInterfaceId><subnetId>subnet-1</subnetId><macAddress>{MAC}</macAddress><interfaceType>interface</interfaceType><privateIpAddress>10.0.3.9</privateIpAddress><attachment><attachmentId>a-1</attachmentId><deviceIndex>0</deviceIndex><networkCardIndex>0</networkCardIndex></attachment><privateIpAddressesSet><item><privateIpAddress>10.0.3.9</privateIpAddress><primary>true</primary></item></privateIpAddressesSet>"
         )
     };
     match action {

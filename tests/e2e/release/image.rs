@@ -1,5 +1,5 @@
-//! The image, really built: the last stage of the Dockerfile by buildah, upon a base of Debian's packages instead of the
-//! registry's, then unpacked and run as the image says, with a root that nobody can write to.
+//! The image, really built: the last stage of the Dockerfile by buildah, upon a base of Debian's packages instead of
+//! the registry's, then unpacked and run as the image says, with a root that nobody can write to.
 
 use assert_cmd::Command;
 use serde_json::{Value, json};

@@ -88,7 +88,9 @@ fn every_field_of_a_message_stands_in_its_proto() {
 
 #[test]
 fn a_field_with_another_number_or_type_is_told() {
-    let proto = "\nmessage A {\n  // text\n  optional string name = 1;\n\n  map<string, .k8s.io.B> labels = 2;\n}\n\nmessage B {\n  optional int64 n = 7;\n}\n";
+    let proto = "\nmessage A \
+                 {\n  // text\n  optional string name = 1;\n\n  map<string, .k8s.io.B> labels = 2;\n}\n\nmessage B \
+                 {\n  optional int64 n = 7;\n}\n";
     assert_eq!(fields_of(proto, "A"), ["optional string name = 1;", "map<string, B> labels = 2;"]);
     assert_eq!(fields_of(proto, "B"), ["optional int n = 7;"]);
     assert_eq!(fields_of(proto, "C"), [""; 0]);

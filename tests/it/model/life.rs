@@ -127,12 +127,14 @@ fn join(cluster: &mut Cluster, name: &str, provider_id: &Value, now: DateTime<Ut
     }));
 }
 
-const MAPPED: &str = "- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n";
+const MAPPED: &str = "- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n  username: \
+                      system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n";
 
 fn aws_auth(cluster: &mut Cluster) {
     let texts = [
         MAPPED,
-        "- rolearn: arn:aws:iam::111122223333:role/other\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n",
+        "- rolearn: arn:aws:iam::111122223333:role/other\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: \
+         [system:bootstrappers, system:nodes]\n",
         "- rolearn: [broken\n",
     ];
     let text = texts[cluster.rng.usize(..texts.len())];

@@ -96,8 +96,8 @@ fn refused_mount(cluster: &ClusterState, pod: &Pod) -> Option<Failure> {
     })
 }
 
-/// The kubelet sums up what it waits for, and says elsewhere why. A driver that is not there is another matter, and so is
-/// an object that the pod's text names.
+/// The kubelet sums up what it waits for, and says elsewhere why. A driver that is not there is another matter, and so
+/// is an object that the pod's text names.
 /// Source: kubernetes v1.36.3 pkg/kubelet/volumemanager/volume_manager.go `WaitForAttachAndMount`.
 fn tells_why(said: &str) -> bool {
     let parts = ["timed out waiting for the condition", "context deadline exceeded", " not found"];
@@ -125,8 +125,9 @@ fn crash(pod: &Pod) -> Option<Failure> {
 }
 
 /// A container that could not be made, for a hook of the machine: nothing that its image or its text decides.
-/// Sources: containerd v1.7.30 pkg/cri/server/container_start.go (`StartError`); runc v1.1.7 libcontainer/configs/config.go
-/// `RunHooks` (`error running hook #0`), `Command.Run`; later versions say of which kind it is.
+/// Sources: containerd v1.7.30 pkg/cri/server/container_start.go (`StartError`); runc v1.1.7
+/// libcontainer/configs/config.go `RunHooks` (`error running hook #0`), `Command.Run`; later versions say of which kind
+/// it is.
 fn is_of_runtime(reason: &str, message: &str) -> bool {
     reason == "StartError" && message.contains("error running") && message.contains("hook")
 }
@@ -258,8 +259,8 @@ pub struct ByImage<'w> {
     pub other: String,
     pub well: BTreeSet<String>,
     is_of_runtime: bool,
-    /// Pods of the same text are among those that are well, or those of several workloads among those that fail: then it
-    /// is no fault of one text.
+    /// Pods of the same text are among those that are well, or those of several workloads among those that fail: then
+    /// it is no fault of one text.
     pub is_of_no_text: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Pods of a Ready Node that are out of reach since an agent of their network was replaced there, while pods of the same
-//! text are well where its former revision runs.
+//! Pods of a Ready Node that are out of reach since an agent of their network was replaced there, while pods of the
+//! same text are well where its former revision runs.
 
 use super::stage::{Symptom, Thresholds, Wait};
 

@@ -35,11 +35,19 @@ impl Case<'_> {
         let class = self.class.and_then(AtLaunch::lost).map(|facts| &facts.class);
         let class = class.map(|class| {
             let of_instance = self.instance_id().map(|id| {
-                format!("aws ec2 describe-instance-attribute --instance-id {id} --attribute userData --query UserData.Value --output text | base64 -d")
+                format!(
+                    "aws ec2 describe-instance-attribute --instance-id {id} --attribute userData --query \
+                     UserData.Value --output text | base64 -d"
+                )
             });
             let look = || format!("kubectl get {} {} -o yaml", class.kind.to_ascii_lowercase(), class.name());
             let lost = if class.is_ec2() { "user data" } else { "text" };
-            self.unknown(&format!("{} {}", class.kind, class.name()), &class.metadata, lost, of_instance.unwrap_or_else(look))
+            self.unknown(
+                &format!("{} {}", class.kind, class.name()),
+                &class.metadata,
+                lost,
+                of_instance.unwrap_or_else(look),
+            )
         });
         let pool = self.pool.and_then(AtLaunch::lost);
         let pool = pool.map(|pool| {

@@ -1,5 +1,5 @@
-//! Machines that Karpenter makes for a pod, and removes as empty because a taint keeps the pod away that it was not told
-//! to wait for.
+//! Machines that Karpenter makes for a pod, and removes as empty because a taint keeps the pod away that it was not
+//! told to wait for.
 
 use crate::case::pool_wait;
 use crate::case::stage::{Thresholds, Wait};
@@ -27,8 +27,8 @@ pub struct EmptiedEarly<'w> {
 const IN_A_ROW: usize = 3;
 
 /// `Disrupting NodeClaim: Emptiness/Delete`, `Disrupting NodeClaim: Empty/Delete`.
-/// Sources: core v0.33.0, v1.0.5 pkg/controllers/disruption/events/events.go `Terminating`; v0.33.0 emptiness.go `Type`;
-/// v1.0.5 pkg/apis/v1/nodepool.go `DisruptionReasonEmpty`.
+/// Sources: core v0.33.0, v1.0.5 pkg/controllers/disruption/events/events.go `Terminating`; v0.33.0 emptiness.go
+/// `Type`; v1.0.5 pkg/apis/v1/nodepool.go `DisruptionReasonEmpty`.
 fn is_removed_as_empty(event: &Event) -> bool {
     event.reason == "DisruptionTerminating" && event.message.contains("NodeClaim: Empt")
 }
@@ -52,7 +52,8 @@ pub fn emptied_early<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> Optio
     })
 }
 
-/// A taint that neither the NodePool gives its machines, nor Karpenter or Kubernetes, and that the pod does not tolerate.
+/// A taint that neither the NodePool gives its machines, nor Karpenter or Kubernetes, and that the pod does not
+/// tolerate.
 fn keeps_away<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &Pod) -> Option<(&'w Node, &'w Taint)> {
     let template = &pool.spec.template.spec;
     let is_told = |taint: &Taint| template.taints.iter().chain(&template.startup_taints).any(|own| own.matches(taint));

@@ -60,8 +60,8 @@ pub(super) fn multiplied<'w>(
     })
 }
 
-/// A machine that was made for none of a resource which Karpenter attaches on demand only, and that has room for all the
-/// rest of a pod that asks for it.
+/// A machine that was made for none of a resource which Karpenter attaches on demand only, and that has room for all
+/// the rest of a pod that asks for it.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instance/instance.go `getEFACountForInstance`; v1.0.8
 /// pkg/providers/launchtemplate/launchtemplate.go.
 pub fn never_attached<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &'w Pod) -> Option<Offer<'w>> {

@@ -60,7 +60,8 @@ fn replaced(cluster: &ClusterState, node: &Node, cordoned: DateTime<Utc>) -> Opt
     let newer = others.filter(|(_, (came, _))| Some(*came) > node.metadata.creation_timestamp && *came <= cordoned);
     let (revision, (_, name)) = newer.min_by_key(|(_, (came, _))| came)?;
     let because = format!(
-        "Nodes of another version of node group {group} came before this one, of {own}, was cordoned: the group is being updated"
+        "Nodes of another version of node group {group} came before this one, of {own}, was cordoned: the group is \
+         being updated"
     );
     Some(Evidence::new(format!("Node/{name}"), "metadata.labels", revision.clone(), because))
 }

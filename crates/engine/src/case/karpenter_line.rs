@@ -1,5 +1,5 @@
-//! The line in front of Karpenter: machines whose next step is Karpenter's alone, and how long those waited for the same
-//! step that it took on last.
+//! The line in front of Karpenter: machines whose next step is Karpenter's alone, and how long those waited for the
+//! same step that it took on last.
 //!
 //! A Karpenter that is short of CPU takes on hundreds of machines one after the other. Each of them is in line as long
 //! as others move on and had waited as long; one that is passed over is not.

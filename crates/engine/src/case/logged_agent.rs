@@ -11,7 +11,8 @@ use crate::objects::Node;
 use chrono::{DateTime, Utc};
 use logs::fact::{Fact, Trouble};
 
-/// A log that does not name the Node may be of another; what an agent complains of at times, or has got over, is nothing.
+/// A log that does not name the Node may be of another; what an agent complains of at times, or has got over, is
+/// nothing.
 pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     if !node.is_ready() || is_out_of_service(node) {
         return None;

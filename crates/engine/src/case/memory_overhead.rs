@@ -55,7 +55,8 @@ impl<'w> Unplaced<'w> {
     ) -> Option<Lack<'w>> {
         let karpenter = cluster.karpenter()?;
         let takes_away = reckoning::memory_overhead(karpenter)? > 0.0;
-        // What a kubelet keeps back that is told otherwise, other machines do not show; nor of Windows what Linux leaves.
+        // What a kubelet keeps back that is told otherwise, other machines do not show; nor of Windows what Linux
+        // leaves.
         let differs = reckoning::is_told(class, pool) || class.family().is_none_or(|family| family == Family::Windows);
         if !class.is_ec2() || !takes_away || differs {
             return None;

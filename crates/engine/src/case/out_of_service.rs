@@ -4,8 +4,9 @@ use super::left_taint;
 use crate::objects::{Condition, Node};
 use crate::upstream::karpenter::{DISRUPTED_TAINTS, REBOOTING_TAINT};
 
-/// Deleted, stopped, cordoned, rebooted by Karpenter or about to be removed. A cordon is a decision too: node group upgrades and termination
-/// handlers begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
+/// Deleted, stopped, cordoned, rebooted by Karpenter or about to be removed. A cordon is a decision too: node group
+/// upgrades and termination handlers begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes
+/// out as well.
 pub(super) fn is_out_of_service(node: &Node) -> bool {
     node.spec.unschedulable || node.taint(REBOOTING_TAINT).is_some() || is_leaving(node)
 }

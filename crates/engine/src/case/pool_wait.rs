@@ -227,8 +227,8 @@ fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Opti
 /// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that, since
 /// a machine of the NodePool last joined.
 ///
-/// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already, and nothing else
-/// ends one that is not registered before its timeout: neither consolidation nor garbage collection.
+/// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already, and nothing
+/// else ends one that is not registered before its timeout: neither consolidation nor garbage collection.
 /// Sources: karpenter-provider-aws v1.14.1 pkg/controllers/interruption/utils.go `deleteNodeClaim`; core
 /// pkg/controllers/nodeclaim/garbagecollection/controller.go (v1.14.3).
 pub fn died_at_start<'a>(claim_events: &[&'a Event], claims: impl Iterator<Item = &'a NodeClaim>) -> Vec<&'a Event> {

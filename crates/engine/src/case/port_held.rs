@@ -1,4 +1,5 @@
-//! Pods that Karpenter makes one machine after the other for, while a DaemonSet holds the port that they ask for on each.
+//! Pods that Karpenter makes one machine after the other for, while a DaemonSet holds the port that they ask for on
+//! each.
 
 use super::stage::{Thresholds, Wait};
 use super::undersized_nodes::{IN_A_ROW, machines};

@@ -1,8 +1,8 @@
 //! A machine that Karpenter reboots in place to repair it, since core 1.15 and behind two feature gates.
 //!
-//! Karpenter drains the Node, asks AWS for the reboot, and waits until the Node is Ready with another boot id. Meanwhile
-//! the machine is out of service by design. It counts as stuck only after the time at which Karpenter itself gives up and
-//! replaces it.
+//! Karpenter drains the Node, asks AWS for the reboot, and waits until the Node is Ready with another boot id.
+//! Meanwhile the machine is out of service by design. It counts as stuck only after the time at which Karpenter itself
+//! gives up and replaces it.
 //! Source: core pkg/controllers/nodeclaim/reboot/controller.go (v1.15.0).
 
 use super::deletion_reason::go_duration;

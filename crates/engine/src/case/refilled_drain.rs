@@ -44,16 +44,16 @@ pub fn left_over<'w>(cluster: &'w ClusterState, node: &Node) -> Option<Refill<'w
     is_so.then(|| Refill { pod, gone: stopped_siblings(cluster, node, pod, since).len() })
 }
 
-/// Whether a controller that keeps a number of pods made it after the cordon, which it tolerates. A Job's come and go by
-/// themselves, and a drain leaves those of DaemonSets.
+/// Whether a controller that keeps a number of pods made it after the cordon, which it tolerates. A Job's come and go
+/// by themselves, and a drain leaves those of DaemonSets.
 fn came_back(pod: &Pod, cordon: &Taint, since: DateTime<Utc>) -> bool {
     let kept = pod.metadata.owner_references.iter().any(|o| matches!(&*o.kind, "ReplicaSet" | "StatefulSet"));
     kept && pod.metadata.creation_timestamp > Some(since)
         && pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(cordon))
 }
 
-/// Pods of the same workload that the kubelet has stopped there since the cordon: a StatefulSet's have one name again and
-/// again, and another uid.
+/// Pods of the same workload that the kubelet has stopped there since the cordon: a StatefulSet's have one name again
+/// and again, and another uid.
 fn stopped_siblings<'w>(
     cluster: &'w ClusterState,
     node: &Node,

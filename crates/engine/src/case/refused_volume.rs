@@ -11,7 +11,8 @@ use crate::objects::{Event, Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// Whether EC2 says that the instance has all the volumes that it can have.
-/// Source: Amazon EC2 API Reference, error codes; aws-ebs-csi-driver v1.50 pkg/cloud/cloud.go `AttachDisk` passes it on.
+/// Source: Amazon EC2 API Reference, error codes; aws-ebs-csi-driver v1.50 pkg/cloud/cloud.go `AttachDisk` passes it
+/// on.
 fn exceeds_machine(event: &Event) -> bool {
     event.reason == "FailedAttachVolume" && event.message.contains("AttachmentLimitExceeded")
 }

@@ -22,8 +22,8 @@ pub struct RejectedPods<'w> {
 /// The reasons with which the kubelet rejects a scheduled pod, other than lack of room. Lack of room (`OutOfcpu`)
 /// passes by itself: the scheduler's view of the Node only lags behind.
 /// Sources: kubernetes v1.36.3 pkg/kubelet/lifecycle/predicate.go `UnexpectedAdmissionError`,
-/// pkg/kubelet/cm/topologymanager/topology_manager.go `ErrorTopologyAffinity`, pkg/kubelet/cm/cpumanager/policy_static.go
-/// `ErrorSMTAlignment`.
+/// pkg/kubelet/cm/topologymanager/topology_manager.go `ErrorTopologyAffinity`,
+/// pkg/kubelet/cm/cpumanager/policy_static.go `ErrorSMTAlignment`.
 const REASONS: [&str; 3] = ["UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError"];
 
 /// The controller that recreates the pods waits longer each time, so the newest rejection counts for this long.

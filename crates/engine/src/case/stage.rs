@@ -134,8 +134,8 @@ pub fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, proven: TimeDel
     Some(leaving_wait(format!("NodeClaim/{}", claim.name()), deleted, since, proven, because))
 }
 
-/// A NodeClaim that was deleted before it had an instance, and has stayed: there is nothing that Karpenter would wait for.
-/// Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`.
+/// A NodeClaim that was deleted before it had an instance, and has stayed: there is nothing that Karpenter would wait
+/// for. Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`.
 pub fn unlaunched_leaving_wait(claim: &NodeClaim, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     let deleted = claim.metadata.deletion_timestamp.filter(|_| never_launched(claim))?;
     let is_held = !claim.metadata.finalizers.is_empty() && now - deleted >= t.terminate / 2;

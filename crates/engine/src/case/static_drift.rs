@@ -2,8 +2,8 @@
 //!
 //! Karpenter makes the replacement first, and reserves a node for it under limits.nodes; where none is to be had it
 //! passes over the NodePool, in each round again.
-//! Source: core v1.8.0 pkg/controllers/disruption/staticdrift.go `ComputeCommands`. Later versions delete first where the
-//! feature gate TerminateFirstDrift is on.
+//! Source: core v1.8.0 pkg/controllers/disruption/staticdrift.go `ComputeCommands`. Later versions delete first where
+//! the feature gate TerminateFirstDrift is on.
 
 use crate::case::stage::{Thresholds, Wait};
 use crate::cluster_state::ClusterState;

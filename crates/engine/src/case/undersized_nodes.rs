@@ -1,5 +1,5 @@
-//! Pods that Karpenter makes one machine after the other for, none of which has room for them: a DaemonSet takes it that
-//! Karpenter did not count, or the machine has less than Karpenter reckons.
+//! Pods that Karpenter makes one machine after the other for, none of which has room for them: a DaemonSet takes it
+//! that Karpenter did not count, or the machine has less than Karpenter reckons.
 
 use super::pod_requests::takes;
 use crate::case::unplaced::{is_of_instance, may_have, meets};
@@ -32,8 +32,8 @@ pub struct Outgrown<'w> {
 /// Why Karpenter thought that there would be room.
 #[derive(Debug, Clone, Copy)]
 pub enum TooSmall<'w> {
-    /// Without this DaemonSet there would be, and it asks for a label that no NodePool gives and that machines only have
-    /// later.
+    /// Without this DaemonSet there would be, and it asks for a label that no NodePool gives and that machines only
+    /// have later.
     Uncounted { set: &'w DaemonSet, taken: f64, label: &'w str },
     /// The NodeClaim says so much, and the Node has less.
     /// Source: core pkg/controllers/nodeclaim/lifecycle/launch.go `PopulateNodeClaimDetails` (v1.0.5, v1.14.1).

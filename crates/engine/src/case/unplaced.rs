@@ -148,8 +148,8 @@ impl<'w> Unplaced<'w> {
             || class.is_some_and(|class| self.lacks_reservation(pool, class))
     }
 
-    /// Whether the NodePool allows capacity reservations only, of which its class has none to use, whatever the pod asks
-    /// for.
+    /// Whether the NodePool allows capacity reservations only, of which its class has none to use, whatever the pod
+    /// asks for.
     pub fn lacks_reservation(&self, pool: &NodePool, class: &NodeClass) -> bool {
         self.refusal == PlacementObstacle::NoInstanceType
             && pool.is_reserved_only()
@@ -170,8 +170,8 @@ impl<'w> Unplaced<'w> {
             && unoffered(self.event, pool.name()).is_some_and(|asked| self.is_all_of(pool, asked))
     }
 
-    /// The families of the NodePool's list that the pod leaves, and the NodePool's own requirement that excludes all of them,
-    /// because they have no GPU.
+    /// The families of the NodePool's list that the pod leaves, and the NodePool's own requirement that excludes all of
+    /// them, because they have no GPU.
     pub fn without_gpu<'p>(&self, pool: &'p NodePool) -> Option<(Vec<&'w str>, &'p Requirement)> {
         if self.refusal != PlacementObstacle::NoInstanceType {
             return None;
@@ -246,10 +246,10 @@ impl<'w> Unplaced<'w> {
         asked_for.into_iter().all(is_own)
     }
 
-    /// Whether the pod asks for the machines of a NodePool that makes none for pods: by its name, or by a label that the
-    /// NodePool gives them.
-    /// Source: core pkg/controllers/provisioning/provisioner.go `NewScheduler`, pkg/utils/nodepool/nodepool.go `IsStatic`
-    /// (v1.14.1).
+    /// Whether the pod asks for the machines of a NodePool that makes none for pods: by its name, or by a label that
+    /// the NodePool gives them.
+    /// Source: core pkg/controllers/provisioning/provisioner.go `NewScheduler`, pkg/utils/nodepool/nodepool.go
+    /// `IsStatic` (v1.14.1).
     pub fn passed_over_as_static(&self, pool: &NodePool) -> bool {
         self.refusal == PlacementObstacle::PassedOver && pool.spec.replicas.is_some() && self.names(pool)
     }
@@ -264,8 +264,8 @@ impl<'w> Unplaced<'w> {
         (self.pod.is_none_or(asks) && !cluster.pools().any(|pool| offers(pool, self.pod, key))).then_some(key)
     }
 
-    /// Whether Karpenter makes no machine for the pod because it asks for devices by a ResourceClaim, and this NodePool's
-    /// machines are meant for it: it asks for them, or tolerates what keeps others from them.
+    /// Whether Karpenter makes no machine for the pod because it asks for devices by a ResourceClaim, and this
+    /// NodePool's machines are meant for it: it asks for them, or tolerates what keeps others from them.
     pub fn refused_for_claims(&self, pool: &NodePool) -> bool {
         let is_meant = |pod: &Pod| {
             let taints = &pool.spec.template.spec.taints;
@@ -276,8 +276,8 @@ impl<'w> Unplaced<'w> {
             && self.pod.is_some_and(is_meant)
     }
 
-    /// The startup taint among the NodePool's lasting ones for which it is refused: no pod tolerates it, so no machine is
-    /// made on which the taint could be removed.
+    /// The startup taint among the NodePool's lasting ones for which it is refused: no pod tolerates it, so no machine
+    /// is made on which the taint could be removed.
     pub fn refused_by_startup_taint<'p>(&self, pool: &'p NodePool) -> Option<&'p Taint> {
         startup_taint::among_taints(pool).filter(|_| self.refusal == PlacementObstacle::StartupTaint)
     }
@@ -511,7 +511,8 @@ fn offers(pool: &NodePool, pod: Option<&Pod>, key: &str) -> bool {
     own_label(pool, key) && pod.is_none_or(|pod| of_selector(pod) && of_affinity(pod))
 }
 
-/// Source: core pkg/apis/v1/labels.go `WellKnownLabels` (v1.14.1); karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go.
+/// Source: core pkg/apis/v1/labels.go `WellKnownLabels` (v1.14.1); karpenter-provider-aws v1.14.1
+/// pkg/apis/v1/labels.go.
 pub(super) fn is_of_instance(key: &str) -> bool {
     matches!(
         key,

@@ -63,8 +63,8 @@ pub fn refused_pods_wait<'e>(
     Some(if of_node || !node.is_windows() { wait } else { wait.only_with_proof() })
 }
 
-/// A network or a sandbox may be refused to one pod for reasons of its own. It is the Node's affair where none that came
-/// with it or later has started, and pods of two owners wait, or one of whose owner others run elsewhere.
+/// A network or a sandbox may be refused to one pod for reasons of its own. It is the Node's affair where none that
+/// came with it or later has started, and pods of two owners wait, or one of whose owner others run elsewhere.
 fn refused_together<'e>(
     refusals: &[&'e Event],
     pods: impl Iterator<Item = &'e Pod>,

@@ -1,5 +1,5 @@
-//! Instances that are gone within minutes of their launch, one after the other, as Karpenter's log alone tells: where it
-//! has no interruption queue, nobody tells the cluster.
+//! Instances that are gone within minutes of their launch, one after the other, as Karpenter's log alone tells: where
+//! it has no interruption queue, nobody tells the cluster.
 
 use super::stage::{Thresholds, Wait};
 

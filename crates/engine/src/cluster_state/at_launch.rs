@@ -105,7 +105,8 @@ impl<T> Texts<T> {
 
     /// Keeps what an object said until now, where that has a hash.
     ///
-    /// Karpenter writes the new hash only after it has seen the new text. Until then the hash is that of the text before.
+    /// Karpenter writes the new hash only after it has seen the new text. Until then the hash is that of the text
+    /// before.
     fn replace(
         &mut self,
         name: &Name,
@@ -244,8 +245,8 @@ fn at_launch<'w, T>(
 ) -> Option<AtLaunch<'w, T>> {
     let Some(launched) = hash(machine) else { return now.map(|(now, _)| AtLaunch::Present(now)) };
     let hash_now = now.and_then(|(_, meta)| hash(meta));
-    // Until Karpenter has reckoned the hash of a new text, that of the text before stands beside it. What no hash covers
-    // may differ for good, and machines that were made since have it.
+    // Until Karpenter has reckoned the hash of a new text, that of the text before stands beside it. What no hash
+    // covers may differ for good, and machines that were made since have it.
     let is_of_before = hash_now != Some(launched)
         || now
             .and_then(|(_, meta)| meta.last_written())

@@ -27,7 +27,8 @@ pub struct OfMachine<'w> {
 #[derive(Debug, Clone, Copy)]
 pub struct Beside<'w> {
     pub log: &'w MachineLog,
-    /// Its instance, on another cloud its host name. `None` where the log names none that is known: it may even be of the machine itself.
+    /// Its instance, on another cloud its host name. `None` where the log names none that is known: it may even be of
+    /// the machine itself.
     pub of: Option<&'w str>,
 }
 
@@ -169,8 +170,8 @@ impl ClusterState {
         let waiting = self.waiting();
         let foreign =
             move |name: &Interned| is_known && !waiting.owned.contains(name) && !waiting.strays.contains(name);
-        // Who else may have a role, people among them, nobody asks; and what a component says of itself is of no machine.
-        // What names nobody and is an agent's is told of the agent that it is of.
+        // Who else may have a role, people among them, nobody asks; and what a component says of itself is of no
+        // machine. What names nobody and is an agent's is told of the agent that it is of.
         let is_agents = |journey: &Journey| {
             !journey.last_words.is_empty() || journey.facts.iter().any(|fact| runs_in_pods(&fact.program))
         };

@@ -1,5 +1,5 @@
-//! Objects that are looked at when a machine is judged, which is again soon while it is stuck. None of them triggers a new
-//! verdict when it comes or goes.
+//! Objects that are looked at when a machine is judged, which is again soon while it is stuck. None of them triggers a
+//! new verdict when it comes or goes.
 
 use super::{Key, key_of};
 use crate::objects::input::{Input, Object};

@@ -118,8 +118,8 @@ impl Surroundings {
         self.put(object, self.without_neighbors(), now)
     }
 
-    /// The state with the object. Every input is read or missing as in the cluster, because what the state lacks was only
-    /// left out.
+    /// The state with the object. Every input is read or missing as in the cluster, because what the state lacks was
+    /// only left out.
     fn put(&self, object: Object, mut state: ClusterState, now: DateTime<Utc>) -> ClusterState {
         let input = object.input();
         state.apply(object, now);

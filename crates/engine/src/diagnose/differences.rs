@@ -1,7 +1,7 @@
 //! Where an answer and the operator's NodeDiagnoses differ, and why.
 //!
-//! Both use the same rules. The operator has watched for longer and remembers. A command sees one moment, with the rights
-//! and the thresholds of the person who runs it.
+//! Both use the same rules. The operator has watched for longer and remembers. A command sees one moment, with the
+//! rights and the thresholds of the person who runs it.
 
 use super::survey::Survey;
 use crate::api::{NodeDiagnosis, NodeDiagnosisStatus};
@@ -34,8 +34,8 @@ pub fn differences(
     let unwritten = ours.iter().filter(|(name, _)| !theirs.contains_key(*name));
     differences.extend(unwritten.map(|(name, (_, status))| {
         format!(
-            "{name} has the verdict {} in this answer, and the operator has no open NodeDiagnosis about it. The operator writes one \
-             within seconds, if it runs and its thresholds are not longer than these.",
+            "{name} has the verdict {} in this answer, and the operator has no open NodeDiagnosis about it. The \
+             operator writes one within seconds, if it runs and its thresholds are not longer than these.",
             verdict(status)
         )
     }));
@@ -93,16 +93,16 @@ fn not_stuck(
         let is_over = theirs.machines.as_ref().is_some_and(|machines| machines.stuck == 0);
         return is_over.then(|| {
             format!(
-                "NodeDiagnosis {name} is open, and no machine of its NodePool is stuck. It ends when a machine of the NodePool \
-                 becomes usable, or when none was stuck for 30 minutes."
+                "NodeDiagnosis {name} is open, and no machine of its NodePool is stuck. It ends when a machine of the \
+                 NodePool becomes usable, or when none was stuck for 30 minutes."
             )
         });
     }
     let says = format!("NodeDiagnosis {name} says {}", verdict(theirs));
     if let Some(waiting) = answer.judged.waiting.iter().find(|waiting| waiting.name == name) {
         return Some(format!(
-            "{says}, and in this answer it waits at {:?} and counts as stuck from {}. The operator keeps a verdict until the \
-             machine is usable, and its thresholds may be shorter than these.",
+            "{says}, and in this answer it waits at {:?} and counts as stuck from {}. The operator keeps a verdict \
+             until the machine is usable, and its thresholds may be shorter than these.",
             waiting.stage,
             timestamp(waiting.until)
         ));
@@ -111,13 +111,13 @@ fn not_stuck(
     let here = Subject::of(subject).and_then(|subject| cluster.uid_of(&subject));
     Some(if here.is_some_and(|uid| subject.stands_for(uid)) {
         format!(
-            "{says}, and in this answer it is not stuck. The operator ends the diagnosis within seconds, if it runs and its \
-             thresholds are not shorter than these."
+            "{says}, and in this answer it is not stuck. The operator ends the diagnosis within seconds, if it runs \
+             and its thresholds are not shorter than these."
         )
     } else {
         format!(
-            "{says}, and this answer does not know {} {}: it is gone, or you may not read it. The operator ends the diagnosis within \
-             seconds after the object is gone, if it runs.",
+            "{says}, and this answer does not know {} {}: it is gone, or you may not read it. The operator ends the \
+             diagnosis within seconds after the object is gone, if it runs.",
             subject.kind, subject.name
         )
     })
@@ -199,7 +199,8 @@ mod tests {
         };
         of(
             "less",
-            "says KubeletRefusesLabels (Certain), and this answer says Unknown (Possible). The operator has watched since",
+            "says KubeletRefusesLabels (Certain), and this answer says Unknown (Possible). The operator has watched \
+             since",
         );
         of("more", "the logs of pods");
         of("other", "two minutes after its cause is gone");

@@ -269,8 +269,8 @@ mod tests {
             [edit("kubectl edit ec2nodeclass a"), edit("kubectl delete nodeclaim c"), edit("kubectl edit nodepool b")];
         assert_eq!(
             said(&steps, None),
-            "A change of EC2NodeClass a and NodePool b lets Karpenter replace running nodes (drift), so their pods move. \
-             Replaces the node of NodeClaim c, so its pods move."
+            "A change of EC2NodeClass a and NodePool b lets Karpenter replace running nodes (drift), so their pods \
+             move. Replaces the node of NodeClaim c, so its pods move."
         );
     }
 

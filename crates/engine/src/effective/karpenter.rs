@@ -126,8 +126,8 @@ fn kubelet(machine: &Machine) -> Vec<Value> {
     values
 }
 
-/// Since 1.15, `spec.kubelet` takes every field of the kubelet, and Karpenter hands those beyond [`FIELDS`] to nodeadm as
-/// they are. A class of another family with such a field is not Ready. The schema before 1.15 drops the field.
+/// Since 1.15, `spec.kubelet` takes every field of the kubelet, and Karpenter hands those beyond [`FIELDS`] to nodeadm
+/// as they are. A class of another family with such a field is not Ready. The schema before 1.15 drops the field.
 // karpenter-provider-aws v1.15.0 pkg/providers/amifamily/bootstrap/nodeadm.go generateInlineKubeletConfiguration,
 // pkg/controllers/nodeclass/validation.go validateKubeletFieldsSupported; v1.14.1 pkg/apis/v1/ec2nodeclass.go
 fn passed_on(machine: &Machine) -> Vec<Value> {

@@ -141,12 +141,16 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
     }
     let why = format!("DaemonSet {name} has no pod on it");
     Obstacle::new(Proof::Open, why, blame, Link::new(object, format!("it has no pod on Node {}", node.name())))
-        .fix(format!("Find out why DaemonSet {name} creates no pod there: its events name a quota, an admission policy or its own affinity."))
+        .fix(format!(
+            "Find out why DaemonSet {name} creates no pod there: its events name a quota, an admission policy or its \
+             own affinity."
+        ))
         .step(Risk::Inspect, "See why the DaemonSet creates no pod", describe.clone())
         .ask(format!("Which error do the events of DaemonSet {name} report?"), describe)
 }
 
-/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `nodeConditionToTaintKeyStatusMap`.
+/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go
+/// `nodeConditionToTaintKeyStatusMap`.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAway) -> Obstacle {
@@ -165,10 +169,16 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
     }
     match &kept.taint {
         Some(taint) => obstacle
-            .fix(format!("Add a toleration for the taint, or for every taint (operator: Exists) as agents of a node have it, to DaemonSet {name}. Its pods restart. Keep it in the chart's values, or the next release reverts it."))
+            .fix(format!(
+                "Add a toleration for the taint, or for every taint (operator: Exists) as agents of a node have it, to \
+                 DaemonSet {name}. Its pods restart. Keep it in the chart's values, or the next release reverts it."
+            ))
             .step(Risk::Mutating, "Add the toleration. The DaemonSet's pods restart", commands::tolerate(set, taint)),
         None => obstacle
-            .fix(format!("Add the label that DaemonSet {name} requires to the Node, or change the DaemonSet so that it selects this Node."))
+            .fix(format!(
+                "Add the label that DaemonSet {name} requires to the Node, or change the DaemonSet so that it selects \
+                 this Node."
+            ))
             .step(Risk::Inspect, "See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),
     }
 }
@@ -211,7 +221,8 @@ pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::T
     }
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
     let why = format!(
-        "its pod {name} waits for a Node without that taint: Deployment {deployment} does not tolerate it, so both wait for each other"
+        "its pod {name} waits for a Node without that taint: Deployment {deployment} does not tolerate it, so both \
+         wait for each other"
     );
     let blame =
         Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field("spec.template.spec.tolerations");

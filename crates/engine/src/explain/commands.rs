@@ -46,7 +46,8 @@ pub(crate) fn karpenter_log(case: &Case) -> String {
 /// The entry that maps the role's machines as nodes, in one line of valid YAML.
 pub(crate) fn map_role(arn: &str) -> String {
     format!(
-        "- {{rolearn: \"{arn}\", username: \"system:node:{{{{EC2PrivateDNSName}}}}\", groups: [\"system:bootstrappers\", \"system:nodes\"]}}"
+        "- {{rolearn: \"{arn}\", username: \"system:node:{{{{EC2PrivateDNSName}}}}\", groups: \
+         [\"system:bootstrappers\", \"system:nodes\"]}}"
     )
 }
 

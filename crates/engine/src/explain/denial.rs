@@ -29,21 +29,25 @@ impl Denial<'_> {
     pub(crate) fn fix(&self) -> String {
         let whose = self.role.map_or_else(|| "the role that makes the call".to_owned(), |role| format!("role {role}"));
         format!(
-            "Allow {} in a policy of {whose}, or meet the condition in that policy's statement. Neither disrupts nodes.",
+            "Allow {} in a policy of {whose}, or meet the condition in that policy's statement. Neither disrupts \
+             nodes.",
             self.call
         )
     }
 
     /// Karpenter's published policy allows this only on certain tags, so Karpenter cannot terminate what lacks them.
-    /// Source: karpenter-provider-aws v1.14.1 website/content/en/preview/getting-started/getting-started-with-karpenter/
-    /// cloudformation.yaml `AllowScopedDeletion`; v0.32 on.
+    /// Source: karpenter-provider-aws v1.14.1
+    /// website/content/en/preview/getting-started/getting-started-with-karpenter/ cloudformation.yaml
+    /// `AllowScopedDeletion`; v0.32 on.
     pub(crate) fn asking_for_tags(&self, case: &Case, finding: Finding) -> Finding {
         if !["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"].contains(&self.call) {
             return finding;
         }
         let cluster = case.cluster_name().unwrap_or("CLUSTER");
         let finding = finding.fix(format!(
-            "Allow {} in the policy of Karpenter's role. The published policy allows it only on resources with the tags kubernetes.io/cluster/{cluster}=owned and karpenter.sh/nodepool. If it works for other machines, give this one the tags, or widen the condition.",
+            "Allow {} in the policy of Karpenter's role. The published policy allows it only on resources with the \
+             tags kubernetes.io/cluster/{cluster}=owned and karpenter.sh/nodepool. If it works for other machines, \
+             give this one the tags, or widen the condition.",
             self.call
         ));
         let finding = match case.instance_id() {

@@ -102,13 +102,15 @@ fn small_volume<'w>(class: &'w NodeClass, image: &Image, karpenter: Option<&Karp
 pub(crate) fn preflight(image: &Image, class: &NodeClass, ami: &Ami, karpenter: Option<&Karpenter>) -> Option<String> {
     let SmallVolume { device, gib, snapshot, .. } = small_volume(class, image, karpenter)?;
     Some(format!(
-        "{device} has {gib} GiB, but the snapshot behind it in the image {} ({}) has {snapshot} GiB. EC2 launches nothing with a volume smaller than its snapshot.",
+        "{device} has {gib} GiB, but the snapshot behind it in the image {} ({}) has {snapshot} GiB. EC2 launches \
+         nothing with a volume smaller than its snapshot.",
         ami.id, ami.name
     ))
 }
 
 /// The first version that gives Bottlerocket's system volume 6 GiB, and not 4, as large as newer images need it.
-/// Source: karpenter-provider-aws pkg/providers/amifamily/bottlerocket.go `DefaultBlockDeviceMappings` (v1.14.1, v1.15.0).
+/// Source: karpenter-provider-aws pkg/providers/amifamily/bottlerocket.go `DefaultBlockDeviceMappings` (v1.14.1,
+/// v1.15.0).
 const SYSTEM_OF_6_GIB: Version = Version(1, 15, 0);
 
 /// The sizes that Karpenter asks for: those of the class, else its own for the family.

@@ -16,9 +16,11 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         Stage::Join => or_ask(
             finding,
             aws.instance(instance),
-            "Does the instance still run? If it ended at once, EC2 could not decrypt a volume (KMS), or had another fault.",
+            "Does the instance still run? If it ended at once, EC2 could not decrypt a volume (KMS), or had another \
+             fault.",
             format!(
-                "aws ec2 describe-instances --instance-ids {instance} --query 'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"
+                "aws ec2 describe-instances --instance-ids {instance} --query \
+                 'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"
             ),
             |is, at| {
                 Some(
@@ -69,13 +71,13 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
             })
         },
     );
-    let finding = finding
-        .ask_aws(
-            "Are network, IAM and user data of this instance correct (AWS's own runbook)?",
-            format!(
-                "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={cluster},WorkerID={instance}"
-            ),
-        );
+    let finding = finding.ask_aws(
+        "Are network, IAM and user data of this instance correct (AWS's own runbook)?",
+        format!(
+            "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters \
+             ClusterName={cluster},WorkerID={instance}"
+        ),
+    );
     if case.stage() != Stage::Join {
         return finding;
     }

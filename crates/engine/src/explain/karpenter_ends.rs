@@ -75,19 +75,31 @@ impl KarpenterEnds<'_> {
         match fact.reason {
             Some(Reason::NoQueue) => finding
                 .blaming(settings)
-                .fix("Create the queue with its rules, as the CloudFormation template of Karpenter's Getting Started guide or the Terraform module does, or leave settings.interruptionQueue empty. Neither disrupts nodes.")
+                .fix(
+                    "Create the queue with its rules, as the CloudFormation template of Karpenter's Getting Started \
+                     guide or the Terraform module does, or leave settings.interruptionQueue empty. Neither disrupts \
+                     nodes.",
+                )
                 .step(Risk::Mutating, "Name a queue that exists, or none", Some(edit)),
             Some(Reason::Setting) => finding
                 .blaming(settings)
                 .fix("Correct the setting that the log line names, in the values of the chart.")
                 .step(Risk::Mutating, "Correct the setting", Some(edit)),
-            Some(Reason::NotConverted) => of_kind(fact, finding).fix("Set Karpenter's Service and its port in spec.conversion of the CustomResourceDefinitions (chart karpenter-crd: webhook.serviceName, webhook.serviceNamespace, webhook.port), in the same version as Karpenter."),
-            Some(Reason::NoKind) => {
-                of_kind(fact, finding).fix("Install the CustomResourceDefinitions of this version (chart karpenter-crd). Helm does not upgrade those of a chart.")
-            }
+            Some(Reason::NotConverted) => of_kind(fact, finding).fix(
+                "Set Karpenter's Service and its port in spec.conversion of the CustomResourceDefinitions (chart \
+                 karpenter-crd: webhook.serviceName, webhook.serviceNamespace, webhook.port), in the same version as \
+                 Karpenter.",
+            ),
+            Some(Reason::NoKind) => of_kind(fact, finding).fix(
+                "Install the CustomResourceDefinitions of this version (chart karpenter-crd). Helm does not upgrade \
+                 those of a chart.",
+            ),
             Some(Reason::Forbidden) => finding
                 .blaming(Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", deployment))
-                .fix("Give Karpenter's ServiceAccount the permission that the log line names: reinstall the chart of this version with its ClusterRoles. Those that an older release left grant older kinds.")
+                .fix(
+                    "Give Karpenter's ServiceAccount the permission that the log line names: reinstall the chart of \
+                     this version with its ClusterRoles. Those that an older release left grant older kinds.",
+                )
                 .step(
                     Risk::Inspect,
                     "See what its ClusterRoles permit",
@@ -96,12 +108,16 @@ impl KarpenterEnds<'_> {
             Some(Reason::AccessDenied | Reason::OrganizationPolicy | Reason::PermissionsBoundary) => {
                 denied(finding, fact, pod, namespace)
             }
-            Some(Reason::NoIdentityAgent) => finding
-                .blaming(Blame::object("apps/v1", "DaemonSet", POD_IDENTITY_AGENT).namespace("kube-system"))
-                .fix("Install the add-on eks-pod-identity-agent. Check that it runs on the nodes of Karpenter's pods, and that no network policy or proxy keeps them from it. Or give Karpenter its role through IRSA."),
-            Some(Reason::NoCredentials) => finding
-                .blaming(account(pod, namespace))
-                .fix("Give Karpenter's ServiceAccount a role: through IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider), or through an association of EKS Pod Identity."),
+            Some(Reason::NoIdentityAgent) => {
+                finding.blaming(Blame::object("apps/v1", "DaemonSet", POD_IDENTITY_AGENT).namespace("kube-system")).fix(
+                    "Install the add-on eks-pod-identity-agent. Check that it runs on the nodes of Karpenter's pods, \
+                     and that no network policy or proxy keeps them from it. Or give Karpenter its role through IRSA.",
+                )
+            }
+            Some(Reason::NoCredentials) => finding.blaming(account(pod, namespace)).fix(
+                "Give Karpenter's ServiceAccount a role: through IRSA (annotation eks.amazonaws.com/role-arn, and a \
+                 trust policy for the cluster's OIDC provider), or through an association of EKS Pod Identity.",
+            ),
             _ => finding.fix("Correct what the log line names. Karpenter then starts again by itself."),
         }
     }
@@ -115,8 +131,8 @@ fn of_kind(fact: &Fact, finding: Finding) -> Finding {
     }
 }
 
-/// The CustomResourceDefinition of the kind for which there is no match, as `KIND in version GROUP/VERSION` names it, or
-/// that is not converted, as `GROUP/VERSION, Kind=KIND` does; the plurals are those of Karpenter's.
+/// The CustomResourceDefinition of the kind for which there is no match, as `KIND in version GROUP/VERSION` names it,
+/// or that is not converted, as `GROUP/VERSION, Kind=KIND` does; the plurals are those of Karpenter's.
 /// Source: apimachinery v0.36.3 pkg/api/meta/errors.go `NoKindMatchError.Error`, pkg/runtime/schema/group_version.go
 /// `GroupVersionKind.String`.
 fn crd_of(text: &str) -> Option<String> {
@@ -136,11 +152,14 @@ fn crd_of(text: &str) -> Option<String> {
 fn denied(finding: Finding, fact: &Fact, pod: &Pod, namespace: &str) -> Finding {
     let call = denial::of(fact);
     match fact.names.get("role").filter(|_| !fact.last.text.contains("AssumeRoleWithWebIdentity")) {
-        Some(role) => finding
-            .blaming(Blame::object("", "IAMRole", role))
-            .fix(format!("Allow {} in a policy of role {role}. The CloudFormation template of Karpenter's Getting Started guide and the Terraform module contain all that Karpenter needs.", call.map_or("the call that the log line names", |denial| denial.call))),
+        Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).fix(format!(
+            "Allow {} in a policy of role {role}. The CloudFormation template of Karpenter's Getting Started guide and \
+             the Terraform module contain all that Karpenter needs.",
+            call.map_or("the call that the log line names", |denial| denial.call)
+        )),
         None => finding.blaming(account(pod, namespace)).fix(
-            "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy. The log line names the denied call.",
+            "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy. The \
+             log line names the denied call.",
         ),
     }
 }

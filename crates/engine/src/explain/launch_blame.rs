@@ -27,11 +27,15 @@ pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Op
             Some(InAws {
                 blame: of_pool(case).unwrap_or_else(quota),
                 fix: bucket.map(|Bucket { code, name }| {
-                    format!("Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand. Raising it disrupts nothing.")
+                    format!(
+                        "Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand. Raising it disrupts \
+                         nothing."
+                    )
                 }),
                 step: bucket.map(|Bucket { code, name }| {
                     let command = format!(
-                        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value VCPUS"
+                        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} \
+                         --desired-value VCPUS"
                     );
                     (Risk::Mutating, format!("Request a higher quota \"{name}\""), command)
                 }),
@@ -41,7 +45,8 @@ pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Op
         FaultIn::ServiceControlPolicy => Some(if let Some((class, tags, other)) = demanded_tags(case) {
             InAws {
                 fix: Some(format!(
-                    "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready. Or allow the call in the service control policy.",
+                    "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready. Or allow the \
+                     call in the service control policy.",
                     if tags.len() == 1 { "" } else { "s" },
                     tags.join(", "),
                     class.name(),
@@ -221,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_policy_is_named_where_the_message_has_its_arn() {
-        let arn = "with an explicit deny in a service control policy: arn:aws:organizations::1:policy/o-1/service_control_policy/p-1abc.";
+        let arn = "with an explicit deny in a service control policy: \
+                   arn:aws:organizations::1:policy/o-1/service_control_policy/p-1abc.";
         assert_eq!(policy_id(arn), Some("p-1abc"));
         assert_eq!(policy_id("due to a service control policy"), None);
     }

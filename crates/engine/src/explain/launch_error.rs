@@ -58,8 +58,13 @@ impl LaunchError {
     }
 }
 
-const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
-const SCP_FIX: &str = "Allow what Karpenter requests in the service control policy, or request only what it allows. Often it restricts a tag (spec.tags of the node class), a region, an encrypted volume or an instance type. For network-interface/* it often forbids a public IP: set spec.associatePublicIPAddress: false. aws sts decode-authorization-message names the condition key.";
+const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 --query \
+                      'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
+const SCP_FIX: &str = "Allow what Karpenter requests in the service control policy, or request only what it allows. \
+                       Often it restricts a tag (spec.tags of the node class), a region, an encrypted volume or an \
+                       instance type. For network-interface/* it often forbids a public IP: set \
+                       spec.associatePublicIPAddress: false. aws sts decode-authorization-message names the condition \
+                       key.";
 const AMIS: FaultIn = FaultIn::Class("spec.amiSelectorTerms");
 const SUBNETS: FaultIn = FaultIn::Class("spec.subnetSelectorTerms");
 const GROUPS: FaultIn = FaultIn::Class("spec.securityGroupSelectorTerms");
@@ -72,10 +77,16 @@ const USER_DATA: FaultIn = FaultIn::Class("spec.userData");
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>.
 const ERRORS: &[LaunchError] = &[
     LaunchError::new(
-        &["SpotSLRCreationFailed", "ServiceLinkedRoleCreationNotPermitted", "spot-service-linked-role", "service-linked role for EC2 Spot"],
+        &[
+            "SpotSLRCreationFailed",
+            "ServiceLinkedRoleCreationNotPermitted",
+            "spot-service-linked-role",
+            "service-linked role for EC2 Spot",
+        ],
         FaultIn::Aws("IAMRole", "AWSServiceRoleForEC2Spot"),
         "the spot service-linked role does not exist and Karpenter is not allowed to create it",
-        "Create the service-linked role AWSServiceRoleForEC2Spot once per account: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com.",
+        "Create the service-linked role AWSServiceRoleForEC2Spot once per account: aws iam create-service-linked-role \
+         --aws-service-name spot.amazonaws.com.",
     )
     .see("aws iam get-role --role-name AWSServiceRoleForEC2Spot"),
     LaunchError::new(
@@ -91,7 +102,8 @@ const ERRORS: &[LaunchError] = &[
         ],
         FaultIn::Account,
         "Karpenter itself has no valid AWS credentials",
-        "Correct the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association. This disrupts no node.",
+        "Correct the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC \
+         provider (IRSA), or its Pod Identity association. This disrupts no node.",
     )
     .see("kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml"),
     // Source: Google Compute Engine API, errors `quotaExceeded` and `QUOTA_EXCEEDED`.
@@ -99,7 +111,8 @@ const ERRORS: &[LaunchError] = &[
         &["QUOTA_EXCEEDED", "quotaExceeded"],
         FaultIn::Account,
         "a quota of the project is used up in the region",
-        "Raise the quota that the message names, or allow instance types, zones or regions that do not count towards it.",
+        "Raise the quota that the message names, or allow instance types, zones or regions that do not count towards \
+         it.",
     ),
     LaunchError::new(
         &["iam:PassRole"],
@@ -111,15 +124,18 @@ const ERRORS: &[LaunchError] = &[
     LaunchError::new(
         &["no instance types satisfy requirements of amis"],
         AMIS,
-        "none of the images (AMIs) that the node class selects is for the architecture (amd64, arm64) and the accelerator of the instance types that it may have",
+        "none of the images (AMIs) that the node class selects is for the architecture (amd64, arm64) and the \
+         accelerator of the instance types that it may have",
         "Select an image for these instance types, or allow instance types that fit the selected images.",
     ),
     // Source: aws/karpenter-provider-aws#5785; the request has an entry for each subnet, image and instance type.
     LaunchError::new(
         &["payload for the body of the request is too large"],
         FaultIn::Class("spec.subnetSelectorTerms"),
-        "the request for a fleet is too large: it has an entry for each subnet, image and instance type that is allowed",
-        "Select fewer subnets (one in each zone) in the node class, or allow fewer instance types in the NodePool. Later versions of Karpenter send fewer.",
+        "the request for a fleet is too large: it has an entry for each subnet, image and instance type that is \
+         allowed",
+        "Select fewer subnets (one in each zone) in the node class, or allow fewer instance types in the NodePool. \
+         Later versions of Karpenter send fewer.",
     ),
     LaunchError::new(
         &["MaxTemplateLimitExceeded"],
@@ -133,7 +149,8 @@ const ERRORS: &[LaunchError] = &[
         &["limit of instances in this spread placement group"],
         FaultIn::Class("spec.placementGroupSelector"),
         "the spread placement group of the node class already holds the maximum of instances in the zone (seven)",
-        "Allow more zones in the NodePool (and subnets in them). Or set a partition or cluster placement group, or none, in the node class.",
+        "Allow more zones in the NodePool (and subnets in them). Or set a partition or cluster placement group, or \
+         none, in the node class.",
     )
     .see("aws ec2 describe-placement-groups"),
     LaunchError::new(
@@ -165,7 +182,8 @@ const ERRORS: &[LaunchError] = &[
         &["AMIAuthorizationFailure", "Not authorized for images"],
         AMIS,
         "this account is not allowed to use the image",
-        "Share the image (and the key of its snapshot) with this account, or select a shared one. EKS makes old Windows images private.",
+        "Share the image (and the key of its snapshot) with this account, or select a shared one. EKS makes old \
+         Windows images private.",
     ),
     LaunchError::new(
         &["OptInRequired"],
@@ -174,10 +192,17 @@ const ERRORS: &[LaunchError] = &[
         "Subscribe to the product in AWS Marketplace, or select another image.",
     ),
     LaunchError::new(
-        &["Unauthorized", "AccessDenied", "not authorized to perform", "EncodedAuthorizationFailure", "Encoded authorization failure"],
+        &[
+            "Unauthorized",
+            "AccessDenied",
+            "not authorized to perform",
+            "EncodedAuthorizationFailure",
+            "Encoded authorization failure",
+        ],
         FaultIn::Account,
         "Karpenter's role lacks the permission",
-        "Give Karpenter's role the action that the message names. Its policy may also require a tag that the request lacks. If the message is encoded, decode it.",
+        "Give Karpenter's role the action that the message names. Its policy may also require a tag that the request \
+         lacks. If the message is encoded, decode it.",
     )
     .see("aws sts decode-authorization-message --query DecodedMessage --output text --encoded-message MESSAGE"),
     LaunchError::new(
@@ -197,13 +222,15 @@ const ERRORS: &[LaunchError] = &[
         &["AMINotFound", "InvalidAMIID.NotFound"],
         AMIS,
         "the image does not exist in this region, or is not shared with this account",
-        "Select an image that exists in this region and is shared with this account. The old one may have been deregistered.",
+        "Select an image that exists in this region and is shared with this account. The old one may have been \
+         deregistered.",
     ),
     LaunchError::new(
         &["(ENA) is required for the"],
         AMIS,
         "the image is not registered for the Elastic Network Adapter (ENA), and the instance type has no other network",
-        "Select an image that is registered with EnaSupport. Or register this one with it, if the image has the driver.",
+        "Select an image that is registered with EnaSupport. Or register this one with it, if the image has the \
+         driver.",
     ),
     LaunchError::new(
         &["an AMI with a boot mode of"],
@@ -221,7 +248,8 @@ const ERRORS: &[LaunchError] = &[
         &["InvalidAMIID", "UnsupportedArchitecture"],
         AMIS,
         "the image cannot be used",
-        "Select an available image. A pending, failed or deregistered one cannot start, and neither can one of another architecture.",
+        "Select an available image. A pending, failed or deregistered one cannot start, and neither can one of another \
+         architecture.",
     ),
     LaunchError::new(
         &["SecurityGroupSubnetVPCMismatch", "belong to different networks", "must be in the same VPC"],
@@ -247,11 +275,15 @@ const ERRORS: &[LaunchError] = &[
         "the subnets have no free IP addresses",
         "Select larger or more subnets. Prefix delegation and warm targets of the VPC CNI also use addresses.",
     )
-    .see("aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text"),
+    .see(
+        "aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output \
+         text",
+    ),
     LaunchError::new(
         &["InvalidBlockDeviceMapping", "smaller than snapshot"],
         VOLUMES,
-        "a volume in blockDeviceMappings does not fit the image: its size must be at least the snapshot's, its device name the image's",
+        "a volume in blockDeviceMappings does not fit the image: its size must be at least the snapshot's, its device \
+         name the image's",
         "Enlarge the volume to the size that the message names, or correct its device name.",
     ),
     LaunchError::new(
@@ -264,10 +296,17 @@ const ERRORS: &[LaunchError] = &[
         &["UserDataSizeLimitExceeded", "User data is limited to"],
         USER_DATA,
         "the rendered user data is larger than 16 KiB",
-        "Shorten the user data: EC2 accepts 16 KiB after rendering. Download the long part at boot, or put it into the image.",
+        "Shorten the user data: EC2 accepts 16 KiB after rendering. Download the long part at boot, or put it into the \
+         image.",
     ),
     LaunchError::new(
-        &["invalid UserData", "InvalidUserData", "parsing custom UserData", "parsing custom user data", "unreadable user data"],
+        &[
+            "invalid UserData",
+            "InvalidUserData",
+            "parsing custom UserData",
+            "parsing custom user data",
+            "unreadable user data",
+        ],
         USER_DATA,
         "Karpenter or EC2 cannot read the user data",
         "Correct the user data: Bottlerocket needs TOML, the other families MIME, a shell script or a NodeConfig.",
@@ -289,7 +328,8 @@ const ERRORS: &[LaunchError] = &[
         &["VCPULimitExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded"],
         FaultIn::VcpuQuota { spot: false },
         "the account's vCPU quota is used up",
-        "Raise the quota (Running On-Demand … instances, in vCPUs), or lower the demand. In a new account the quota for GPUs is 0.",
+        "Raise the quota (Running On-Demand … instances, in vCPUs), or lower the demand. In a new account the quota \
+         for GPUs is 0.",
     )
     .see(QUOTAS),
     LaunchError::new(
@@ -317,15 +357,20 @@ const ERRORS: &[LaunchError] = &[
         &["InvalidCapacityReservationState.Unavailable"],
         FaultIn::Requirements,
         "the capacity reservation is not available: AWS is taking an interruptible reservation back",
-        "Allow other capacity types, or select another reservation. Karpenter uses the reservation again when it is available.",
+        "Allow other capacity types, or select another reservation. Karpenter uses the reservation again when it is \
+         available.",
     )
-    .see("aws ec2 describe-capacity-reservations --query 'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount]'"),
+    .see(
+        "aws ec2 describe-capacity-reservations --query \
+         'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount]'",
+    ),
     // A capacity error since 1.14.3. Karpenter sets no highest price, so it is EC2's own: the on-demand price.
     // Source: karpenter-provider-aws v1.15.0 pkg/errors/errors.go `unfulfillableCapacityErrorCodes`.
     LaunchError::new(
         &["SpotMaxPriceTooLow"],
         FaultIn::Requirements,
-        "the spot price of the instance types has reached the on-demand price, above which EC2 launches no spot instance",
+        "the spot price of the instance types has reached the on-demand price, above which EC2 launches no spot \
+         instance",
         "Allow more instance types or zones, or on-demand instances too.",
     ),
     LaunchError::new(
@@ -369,7 +414,8 @@ const ERRORS: &[LaunchError] = &[
         &["InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity"],
         FaultIn::Nowhere,
         "EC2 has no capacity for it",
-        "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
+        "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower \
+         weight.",
     ),
     LaunchError::new(
         &["'amiIdList' cannot be empty"],
@@ -408,19 +454,24 @@ mod tests {
         let why = |text: &str| named(text).map_or("", |e| e.why);
         for (text, part) in [
             (
-                "creating instance, with fleet error(s), UnauthorizedOperation: You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/k/1 is not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-east-2:1:instance/* with an explicit deny in a service control policy",
+                "creating instance, with fleet error(s), UnauthorizedOperation: You are not authorized to perform this \
+                 operation. User: arn:aws:sts::1:assumed-role/k/1 is not authorized to perform: ec2:RunInstances on \
+                 resource: arn:aws:ec2:us-east-2:1:instance/* with an explicit deny in a service control policy",
                 "SCP",
             ),
             (
-                "User: arn:aws:sts::1:assumed-role/k/1 is not authorized to perform: iam:PassRole on resource: arn:aws:iam::1:role/n because no identity-based policy allows the iam:PassRole action",
+                "User: arn:aws:sts::1:assumed-role/k/1 is not authorized to perform: iam:PassRole on resource: \
+                 arn:aws:iam::1:role/n because no identity-based policy allows the iam:PassRole action",
                 "iam:PassRole",
             ),
             (
-                "creating instance, creating fleet, UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: x",
+                "creating instance, creating fleet, UnauthorizedOperation: You are not authorized to perform this \
+                 operation. Encoded authorization failure message: x",
                 "lacks the permission",
             ),
             (
-                "with fleet error(s), AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.",
+                "with fleet error(s), AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do \
+                 not have permission to create the service-linked role for EC2 Spot Instances.",
                 "service-linked role",
             ),
             (
@@ -432,24 +483,29 @@ mod tests {
                 "instance profile",
             ),
             (
-                "InvalidParameterCombination: Enhanced networking with the Elastic Network Adapter (ENA) is required for the 'm5.large' instance type. Ensure that you are using an AMI that is enabled for ENA.",
+                "InvalidParameterCombination: Enhanced networking with the Elastic Network Adapter (ENA) is required \
+                 for the 'm5.large' instance type. Ensure that you are using an AMI that is enabled for ENA.",
                 "no other network",
             ),
             (
-                "InvalidParameterValue: The t2.micro instance type does not support an AMI with a boot mode of UEFI. Only instance types built on the Nitro System support UEFI.",
+                "InvalidParameterValue: The t2.micro instance type does not support an AMI with a boot mode of UEFI. \
+                 Only instance types built on the Nitro System support UEFI.",
                 "has a boot mode",
             ),
             (
-                "InvalidParameterValue: The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.",
+                "InvalidParameterValue: The architecture 'arm64' of the specified instance type does not match the \
+                 architecture 'x86_64' of the specified AMI.",
                 "another architecture",
             ),
             ("InvalidAMIID.Unavailable: The image ID 'ami-0' is not available", "not available yet"),
             (
-                "with fleet error(s), InvalidCapacityReservationState.Unavailable: The capacity reservation is not available",
+                "with fleet error(s), InvalidCapacityReservationState.Unavailable: The capacity reservation is not \
+                 available",
                 "taking an interruptible reservation back",
             ),
             (
-                "with fleet error(s), SpotMaxPriceTooLow: Your Spot request price of 0.5 is lower than the minimum required Spot request fulfillment price of 0.6.",
+                "with fleet error(s), SpotMaxPriceTooLow: Your Spot request price of 0.5 is lower than the minimum \
+                 required Spot request fulfillment price of 0.6.",
                 "has reached the on-demand price",
             ),
             (
@@ -461,11 +517,13 @@ mod tests {
                 "vCPU quota",
             ),
             (
-                "operation error EC2: CreateFleet, get identity: get credentials: failed to refresh cached credentials, operation error STS: AssumeRoleWithWebIdentity",
+                "operation error EC2: CreateFleet, get identity: get credentials: failed to refresh cached \
+                 credentials, operation error STS: AssumeRoleWithWebIdentity",
                 "credentials",
             ),
             (
-                "Unsupported: Your requested instance type (m7i.large) is not supported in your requested Availability Zone (us-east-1e).",
+                "Unsupported: Your requested instance type (m7i.large) is not supported in your requested Availability \
+                 Zone (us-east-1e).",
                 "not offered in the zone",
             ),
         ] {

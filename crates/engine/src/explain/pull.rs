@@ -12,7 +12,8 @@ pub struct Pull {
 /// Why ECR, which can be reached, returns nothing.
 pub const REFUSED_BY_ECR: Pull = Pull {
     why: "the registry refuses the node role",
-    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works too). In a private subnet also check the policy of the ECR endpoints. Neither disrupts running nodes.",
+    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works too). \
+          In a private subnet also check the policy of the ECR endpoints. Neither disrupts running nodes.",
     is_about_network: false,
 };
 
@@ -21,14 +22,18 @@ pub const REFUSED_BY_ECR: Pull = Pull {
 /// goes on without; awsdocs/amazon-eks-user-guide#110, where only the endpoint for ecr.api was missing.
 pub const NO_LOGIN_TO_ECR: Pull = Pull {
     why: "ECR gave no login: the role, or the way to api.ecr",
-    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works too). In a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC endpoint for ecr.api in addition to the one for ecr.dkr.",
+    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works too). \
+          In a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC endpoint \
+          for ecr.api in addition to the one for ecr.dkr.",
     is_about_network: false,
 };
 
 /// The region's images of EKS are another account's.
 const OF_ANOTHER_ACCOUNT: Pull = Pull {
     why: "the images of EKS are in another account's registry in this region",
-    fix: "Use the registry that AWS lists for this region (EKS user guide, \"View Amazon container image registries for Amazon EKS add-ons\"). The add-on and eksctl use the right one. A Helm chart needs image.account and image.region, or init.image.account and the like.",
+    fix: "Use the registry that AWS lists for this region (EKS user guide, \"View Amazon container image registries \
+          for Amazon EKS add-ons\"). The add-on and eksctl use the right one. A Helm chart needs image.account and \
+          image.region, or init.image.account and the like.",
     is_about_network: false,
 };
 
@@ -60,14 +65,17 @@ const NOT_ITS_REGIONS: [&str; 18] = [
 /// image as for one that does not exist.
 pub const REFUSED_ELSEWHERE: Pull = Pull {
     why: "its registry requires a login that the node does not have, or has no such image",
-    fix: "Correct the name of the image, or give its pods a login to that registry. The login is a Secret of type kubernetes.io/dockerconfigjson in their namespace, and imagePullSecrets of the pod template or of the ServiceAccount must name it. The node role counts in ECR only.",
+    fix: "Correct the name of the image, or give its pods a login to that registry. The login is a Secret of type \
+          kubernetes.io/dockerconfigjson in their namespace, and imagePullSecrets of the pod template or of the \
+          ServiceAccount must name it. The node role counts in ECR only.",
     is_about_network: false,
 };
 
 /// The refusal if nothing names the registry.
 const REFUSED: Pull = Pull {
     why: "its registry refuses the login",
-    fix: "In ECR, attach AmazonEC2ContainerRegistryPullOnly to the node role. For another registry, name a Secret with a login to it in imagePullSecrets.",
+    fix: "In ECR, attach AmazonEC2ContainerRegistryPullOnly to the node role. For another registry, name a Secret with \
+          a login to it in imagePullSecrets.",
     is_about_network: false,
 };
 
@@ -77,27 +85,31 @@ const REFUSED: Pull = Pull {
 /// permissions"; registry.k8s.io cmd/archeio/docs/request-handling.md.
 const REFUSED_BY_S3: Pull = Pull {
     why: "S3 refuses a layer",
-    fix: "Allow the bucket that the address names (for ECR: prod-REGION-starport-layer-bucket) in the policy of the VPC's endpoint for S3, because the registry redirects there for the layers. This disrupts nothing.",
+    fix: "Allow the bucket that the address names (for ECR: prod-REGION-starport-layer-bucket) in the policy of the \
+          VPC's endpoint for S3, because the registry redirects there for the layers. This disrupts nothing.",
     is_about_network: false,
 };
 
 /// No message shows the reason.
 const UNEXPLAINED: Pull = Pull {
     why: "its image cannot be pulled",
-    fix: "Check that the image exists, that the node role may pull from ECR (AmazonEC2ContainerRegistryPullOnly), and that the subnet has a way to ECR and S3. None of this disrupts running nodes.",
+    fix: "Check that the image exists, that the node role may pull from ECR (AmazonEC2ContainerRegistryPullOnly), and \
+          that the subnet has a way to ECR and S3. None of this disrupts running nodes.",
     is_about_network: false,
 };
 
 /// The same for a registry that asks no role of AWS and that no VPC endpoint serves.
 const UNEXPLAINED_ELSEWHERE: Pull = Pull {
-    fix: "Check that its registry has this image with this tag. Then check the way from the subnet to the registry (a NAT gateway or a proxy), and whether the registry requires a login (imagePullSecrets).",
+    fix: "Check that its registry has this image with this tag. Then check the way from the subnet to the registry (a \
+          NAT gateway or a proxy), and whether the registry requires a login (imagePullSecrets).",
     ..UNEXPLAINED
 };
 
 /// The registry answers that it has no such image.
 const MISSING: Pull = Pull {
     why: "this image does not exist in that registry",
-    fix: "Correct the image: a tag that exists for the add-on, and the registry account and region that AWS lists for this region.",
+    fix: "Correct the image: a tag that exists for the add-on, and the registry account and region that AWS lists for \
+          this region.",
     is_about_network: false,
 };
 const MISSING_ELSEWHERE: Pull =
@@ -106,23 +118,27 @@ const MISSING_ELSEWHERE: Pull =
 /// The registry does not answer.
 const UNREACHABLE: Pull = Pull {
     why: "the subnet has no way to the registry",
-    fix: "Give the subnet a way to the registry: a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3 that accept the nodes' security group. This does not disrupt running nodes.",
+    fix: "Give the subnet a way to the registry: a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3 that \
+          accept the nodes' security group. This does not disrupt running nodes.",
     is_about_network: true,
 };
 const UNREACHABLE_ELSEWHERE: Pull = Pull {
-    fix: "Give the subnet a way to the registry: a NAT gateway or a proxy, because no VPC endpoint leads there. Or copy the image to ECR. Neither disrupts running nodes.",
+    fix: "Give the subnet a way to the registry: a NAT gateway or a proxy, because no VPC endpoint leads there. Or \
+          copy the image to ECR. Neither disrupts running nodes.",
     ..UNREACHABLE
 };
 
 /// No registry serves `localhost/…`: such an image is imported when the machine image is built.
 /// Source: awslabs/amazon-eks-ami#2729, #2122.
-const OF_MACHINE_IMAGE: &str = "Pin an AMI whose nodes join: this image comes with it, and no registry has it. Then replace the node, which moves its pods.";
+const OF_MACHINE_IMAGE: &str = "Pin an AMI whose nodes join: this image comes with it, and no registry has it. Then \
+                                replace the node, which moves its pods.";
 
 /// A script of the machine image asks ECR for a login and names no region. No registry and no permission is at fault.
 /// Source: awslabs/amazon-eks-ami#1629, #1626; v20240202 files/pull-sandbox-image.sh.
 const NO_REGION: Pull = Pull {
     why: "a script on the node calls AWS without a region",
-    fix: "Pin an AMI whose nodes join (spec.amiSelectorTerms of the node class), because the script belongs to the image. Amazon Linux 2 images of v20240202 have this fault, and later releases do not.",
+    fix: "Pin an AMI whose nodes join (spec.amiSelectorTerms of the node class), because the script belongs to the \
+          image. Amazon Linux 2 images of v20240202 have this fault, and later releases do not.",
     is_about_network: false,
 };
 
@@ -279,7 +295,8 @@ mod tests {
     #[test]
     fn the_registrys_words_tell_permission_from_network_from_a_wrong_tag() {
         let why = |text: &str| explain(text).map(|p| p.why);
-        let pull = "ErrImagePull: failed to pull and unpack image \"602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/pause:3.10\": ";
+        let pull = "ErrImagePull: failed to pull and unpack image \
+                    \"602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/pause:3.10\": ";
         assert_eq!(
             why(&format!("{pull}unexpected status from HEAD request: 403 Forbidden")),
             Some("the registry refuses the node role")
@@ -290,7 +307,9 @@ mod tests {
         );
         assert_eq!(
             why(&format!(
-                "{pull}httpReadSeeker: failed open: unexpected status code https://prod-eu-west-1-starport-layer-bucket.s3.eu-west-1.amazonaws.com/f00?X-Amz-Signature=…: 403 Forbidden"
+                "{pull}httpReadSeeker: failed open: unexpected status code \
+                 https://prod-eu-west-1-starport-layer-bucket.s3.eu-west-1.amazonaws.com/f00?X-Amz-Signature=…: 403 \
+                 Forbidden"
             )),
             Some("S3 refuses a layer")
         );

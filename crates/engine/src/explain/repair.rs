@@ -30,10 +30,12 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
     let because = match (repairs, karpenter.repairs_within_budgets()) {
         (false, _) => "Karpenter never replaces a Node for being unhealthy, so you have to delete its NodeClaim",
         (true, false) => {
-            "Karpenter replaces a Node that stays unhealthy for 30 minutes (10 for accelerators), unless more than 20 % of its NodePool are"
+            "Karpenter replaces a Node that stays unhealthy for 30 minutes (10 for accelerators), unless more than 20 \
+             % of its NodePool are"
         }
         (true, true) => {
-            "Karpenter replaces a Node that stays unhealthy for 30 minutes (10 for some errors of a GPU), as disruption budgets for the reason Unhealthy allow, unless more than 20 % of its NodePool are"
+            "Karpenter replaces a Node that stays unhealthy for 30 minutes (10 for some errors of a GPU), as \
+             disruption budgets for the reason Unhealthy allow, unless more than 20 % of its NodePool are"
         }
     };
     finding.with(Evidence::new(karpenter.source.clone(), "FEATURE_GATES", format!("NodeRepair={repairs}"), because))
@@ -52,7 +54,8 @@ fn reboot(case: &Case, claim: &NodeClaim) -> Option<Evidence> {
     Some(said(failed, "Karpenter tried to reboot the node to repair it"))
 }
 
-/// Why Karpenter's node repair leaves the node as it is: the Node asks for it, or Karpenter has said so since this time.
+/// Why Karpenter's node repair leaves the node as it is: the Node asks for it, or Karpenter has said so since this
+/// time.
 pub(crate) fn unrepaired(case: &Case, since: Option<DateTime<Utc>>) -> Option<Unrepaired> {
     let claim = case.claim?;
     if let Some(veto) = veto(case) {
@@ -71,7 +74,8 @@ pub(crate) fn unrepaired(case: &Case, since: Option<DateTime<Utc>>) -> Option<Un
 
 fn held_back(event: &Event) -> Unrepaired {
     let because = if event.reason == "NodeRepairBlocked" {
-        "Karpenter would replace the node, but does not: if more than 20 % of a NodePool are unhealthy, it suspects a common reason"
+        "Karpenter would replace the node, but does not: if more than 20 % of a NodePool are unhealthy, it suspects a \
+         common reason"
     } else {
         "Karpenter would repair the node, but does not"
     };

@@ -106,7 +106,8 @@ fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstac
     if pods().any(may_be_on) {
         return None;
     }
-    // Another revision has a Deployment of its own: the pod's name ends with a hash of its ReplicaSet and one of its own.
+    // Another revision has a Deployment of its own: the pod's name ends with a hash of its ReplicaSet and one of its
+    // own.
     let pod = pods().next()?;
     let name = pod.metadata.name.rsplitn(3, '-').last()?;
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
@@ -119,7 +120,8 @@ fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstac
 }
 
 /// Karpenter merges the startup taints into the Node at registration, unless this label forbids it.
-/// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125, aws#8029.
+/// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125,
+/// aws#8029.
 pub(crate) fn restored_by_karpenter(case: &Case, node: &Node) -> bool {
     let synced = node.metadata.label(DO_NOT_SYNC_TAINTS_LABEL) != Some("true");
     let old = case.karpenter().is_some_and(|karpenter| !karpenter.knows_do_not_sync_taints());
@@ -146,8 +148,8 @@ pub(crate) fn on_every_machine(case: &Case, node: &Node, taint: &Taint) -> bool 
 /// The driver is Ready, but its version waits for something that never comes before it removes its taint: the limit of
 /// volumes in its CSINode. The kubelet writes that only if a driver reports one. This driver does so only with
 /// --volume-attach-limit-opt-in.
-/// Sources: aws-efs-csi-driver v3.5.0 pkg/driver/node.go `checkDriverRegistration`, `getVolumeAttachLimit` (#1939, #1966);
-/// kubernetes v1.36.3 pkg/volume/csi/nodeinfomanager/nodeinfomanager.go `installDriverToCSINode`.
+/// Sources: aws-efs-csi-driver v3.5.0 pkg/driver/node.go `checkDriverRegistration`, `getVolumeAttachLimit` (#1939,
+/// #1966); kubernetes v1.36.3 pkg/volume/csi/nodeinfomanager/nodeinfomanager.go `installDriverToCSINode`.
 fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
     const WAITS: Version = Version(3, 5, 0);
     let ready = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?;
@@ -158,7 +160,8 @@ fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) ->
         return None;
     }
     let why = format!(
-        "version {version} of it waits in pod {}, which is Ready, for a limit of volumes in the Node's CSINode. The kubelet writes that only for drivers that report one",
+        "version {version} of it waits in pod {}, which is Ready, for a limit of volumes in the Node's CSINode. The \
+         kubelet writes that only for drivers that report one",
         pod.metadata.name
     );
     let set = pod.daemon_set()?;
@@ -167,7 +170,12 @@ fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) ->
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is Ready, of {image}"));
     Some(
         Obstacle::new(Proof::Open, why, blame, link)
-            .fix(format!("Use another version of the driver: 3.4 does not wait, nor does one with the fix of kubernetes-sigs/aws-efs-csi-driver#1966. Until then remove {} from startupTaints of the NodePool, and from the Nodes that have it, which disrupts no pod.", taint.key))
+            .fix(format!(
+                "Use another version of the driver: 3.4 does not wait, nor does one with the fix of \
+                 kubernetes-sigs/aws-efs-csi-driver#1966. Until then remove {} from startupTaints of the NodePool, and \
+                 from the Nodes that have it, which disrupts no pod.",
+                taint.key
+            ))
             .ask(
                 "Does the driver have no limit (allocatable) in the Node's CSINode?",
                 format!("kubectl get csinode {} -o yaml", node.name()),
@@ -193,7 +201,9 @@ fn too_old(taint: &Taint, pod: &Pod) -> Option<Obstacle> {
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is of {image}"));
     let why = format!("version {version} of it does not remove the taint, which came with {since}");
     Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
-        "Upgrade DaemonSet {set} to {since} or later, with its chart or add-on (its ServiceAccount needs the permission to patch Nodes). Until then remove {} from startupTaints of the NodePool, and from the Nodes that have it, which disrupts no pod.",
+        "Upgrade DaemonSet {set} to {since} or later, with its chart or add-on (its ServiceAccount needs the \
+         permission to patch Nodes). Until then remove {} from startupTaints of the NodePool, and from the Nodes that \
+         have it, which disrupts no pod.",
         taint.key
     )))
 }
@@ -227,7 +237,8 @@ fn refused_removal(case: &Case, pod: &Pod) -> Option<Obstacle> {
     let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
     let link = Link::new(format!("Pod/{name}"), format!("it is Ready, but its ServiceAccount cannot {}", what.trim()));
     Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
-        "Give ServiceAccount {account} the whole ClusterRole of the driver's chart of this version. To remove the taint it needs get csinodes and get, patch nodes. This disrupts nothing."
+        "Give ServiceAccount {account} the whole ClusterRole of the driver's chart of this version. To remove the \
+         taint it needs get csinodes and get, patch nodes. This disrupts nothing."
     )))
 }
 
@@ -247,13 +258,17 @@ fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obs
     };
     let who = format!("system:serviceaccount:{namespace}:{account}");
     let why = format!(
-        "has not on any node of the NodePool, although its pods are Ready: ServiceAccount {account} may lack the permission (get csinodes, patch nodes)"
+        "has not on any node of the NodePool, although its pods are Ready: ServiceAccount {account} may lack the \
+         permission (get csinodes, patch nodes)"
     );
     let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
     let link = Link::new(format!("Pod/{name}"), "it is Ready, but the taint is on each node that started with it");
     Some(
         Obstacle::new(Proof::Open, why, blame, link)
-            .fix(format!("Bind ServiceAccount {account} to the whole ClusterRole of the driver's chart. To remove the taint it needs get csinodes and get, patch nodes. This disrupts nothing."))
+            .fix(format!(
+                "Bind ServiceAccount {account} to the whole ClusterRole of the driver's chart. To remove the taint it \
+                 needs get csinodes and get, patch nodes. This disrupts nothing."
+            ))
             .ask(
                 "May the driver read CSINodes and patch Nodes?",
                 format!("kubectl auth can-i get csinodes --as={who}; kubectl auth can-i patch nodes --as={who}"),

@@ -49,7 +49,8 @@ impl Held {
             Remedy::OnNode(obstacle) => obstacle.explain(finding, symptom),
             Remedy::Controller { fix, gone } => {
                 let finding = finding.blaming(blame(attachment)).fix(fix);
-                let step = "Remove the attacher's finalizer, if the driver is gone for good and no process of the node uses the volume";
+                let step = "Remove the attacher's finalizer, if the driver is gone for good and no process of the node \
+                            uses the volume";
                 let finding = if gone {
                     let patch = r#"{"metadata":{"finalizers":null}}"#;
                     let command = format!("kubectl patch volumeattachment {name} --type=merge -p '{patch}'");
@@ -90,7 +91,8 @@ pub(crate) fn why(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Op
         let denied = ["UnauthorizedOperation", "AccessDenied", "not authorized"].iter().any(|word| said.contains(word));
         let fix = if denied {
             format!(
-                "Give the role of the controller of {driver} the permission that the error names. For EBS, the policy AmazonEBSCSIDriverPolicy has it. This disrupts nothing."
+                "Give the role of the controller of {driver} the permission that the error names. For EBS, the policy \
+                 AmazonEBSCSIDriverPolicy has it. This disrupts nothing."
             )
         } else {
             format!("Fix the error that the controller of {driver} reports. It retries by itself.")
@@ -120,11 +122,13 @@ fn unanswered(case: &Case, attachment: &VolumeAttachment, at: DateTime<Utc>) -> 
     let and = if gone { ", and no DaemonSet of that driver is left in the cluster" } else { "" };
     let fix = if gone {
         format!(
-            "Install the driver {driver} again until its nodes are gone. Or remove its finalizer: EC2 detaches the volumes of an instance that it terminates."
+            "Install the driver {driver} again until its nodes are gone. Or remove its finalizer: EC2 detaches the \
+             volumes of an instance that it terminates."
         )
     } else {
         format!(
-            "Get the controller of {driver} running: its pods wait for a node, crash, or do not reach the API server or AWS."
+            "Get the controller of {driver} running: its pods wait for a node, crash, or do not reach the API server \
+             or AWS."
         )
     };
     Held {

@@ -13,9 +13,11 @@ pub(crate) fn traces(case: &Case, node: &Node) -> Vec<Evidence> {
     let labels = cloud_controller::labels(node).filter(|(key, _)| signed || !has_another_origin(case, node, key));
     let labels = labels.map(|(key, value)| {
         let because = if signed {
-            "the cloud controller sets this label in the update that removes the taint, and managedFields name it as the writer"
+            "the cloud controller sets this label in the update that removes the taint, and managedFields name it as \
+             the writer"
         } else {
-            "the cloud controller sets this label in the update that removes the taint, and nothing else here does; managedFields do not show the writer"
+            "the cloud controller sets this label in the update that removes the taint, and nothing else here does; \
+             managedFields do not show the writer"
         };
         Evidence::new(&object, format!("metadata.labels['{key}']"), value, because)
     });

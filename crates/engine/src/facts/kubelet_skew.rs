@@ -81,7 +81,8 @@ impl KubeletSkew {
             Some(class) => (
                 Blame::class(class).field("spec.amiSelectorTerms"),
                 format!(
-                    "Select images of the control plane's version, 1.{}, in {} {} (by alias, which follows it), or upgrade the control plane to 1.{} first. Then replace the node, which runs no container yet.",
+                    "Select images of the control plane's version, 1.{}, in {} {} (by alias, which follows it), or \
+                     upgrade the control plane to 1.{} first. Then replace the node, which runs no container yet.",
                     self.server,
                     class.kind,
                     class.name(),
@@ -91,7 +92,8 @@ impl KubeletSkew {
             None => (
                 Blame::object("v1", "Node", node.name()).field("status.nodeInfo.kubeletVersion"),
                 format!(
-                    "Replace the node by one of the control plane's version, 1.{}, or upgrade the control plane to 1.{} first. The node runs no container yet.",
+                    "Replace the node by one of the control plane's version, 1.{}, or upgrade the control plane to \
+                     1.{} first. The node runs no container yet.",
                     self.server, self.kubelet
                 ),
             ),

@@ -74,8 +74,8 @@ fn tries(case: &Case, event: &Event) -> bool {
 
 /// The names under which kubelets report until now, though no Node has or ever had them.
 ///
-/// A kubelet writes events only as a node (`system:node:…` in `system:nodes`): network, CA and authentication are right.
-/// A certificate request would say that its Node did exist.
+/// A kubelet writes events only as a node (`system:node:…` in `system:nodes`): network, CA and authentication are
+/// right. A certificate request would say that its Node did exist.
 /// Source: kubernetes v1.36.3 pkg/auth/authorizer/rbac/bootstrappolicy/policy.go `NodeRules`,
 /// pkg/kubelet/kubelet_node_status.go.
 struct TurnedAway {

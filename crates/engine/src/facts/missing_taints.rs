@@ -57,10 +57,20 @@ impl Untainted<'_> {
         let version = case.karpenter().map(|k| {
             let blocks = k.blocks_on_missing_taint(case.provider());
             let because = match (self.refused, blocks) {
-                (true, _) => "this version rejects Nodes without the taint; AWS provider 1.0.9, 1.1.4, 1.2.2, 1.3.0 and later only warn",
-                (false, _) => "this version registers the Node nevertheless, and since 1.5.0 does not add missing taints",
+                (true, _) => {
+                    "this version rejects Nodes without the taint; AWS provider 1.0.9, 1.1.4, 1.2.2, 1.3.0 and later \
+                     only warn"
+                }
+                (false, _) => {
+                    "this version registers the Node nevertheless, and since 1.5.0 does not add missing taints"
+                }
             };
-            Evidence::new("Deployment/karpenter", "spec.template.spec.containers[0].image", k.version.to_string(), because)
+            Evidence::new(
+                "Deployment/karpenter",
+                "spec.template.spec.containers[0].image",
+                k.version.to_string(),
+                because,
+            )
         });
         node.into_iter().chain(version).collect()
     }

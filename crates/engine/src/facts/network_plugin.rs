@@ -27,10 +27,10 @@ pub(crate) fn of_plugin(plugin: &str) -> &str {
 /// Sources: linkerd2 charts/linkerd2-cni/templates/cni-plugin.yaml; istio 1.26 manifests/charts/istio-cni.
 pub(crate) const CHAINED: [&str; 2] = ["linkerd-cni", "istio-cni"];
 
-/// Those whose plugins ask the API server themselves, with a token that their pods write into the network's configuration
-/// of the Node. The VPC CNI's and Cilium's ask the agent beside them.
-/// Sources: istio 1.11 cni/pkg/install/kubeconfig.go; linkerd2 cni-plugin/deployment/scripts/install-cni.sh; calico v3.29.2
-/// cni-plugin/pkg/install/install.go; multus-cni v4.2.0 cmd/thin_entrypoint.
+/// Those whose plugins ask the API server themselves, with a token that their pods write into the network's
+/// configuration of the Node. The VPC CNI's and Cilium's ask the agent beside them.
+/// Sources: istio 1.11 cni/pkg/install/kubeconfig.go; linkerd2 cni-plugin/deployment/scripts/install-cni.sh; calico
+/// v3.29.2 cni-plugin/pkg/install/install.go; multus-cni v4.2.0 cmd/thin_entrypoint.
 const WITH_A_TOKEN: [&str; 4] = ["calico-node", "istio-cni-node", "kube-multus-ds", "linkerd-cni"];
 
 /// The DaemonSet whose plugin the API server rejects, if its message says no more than that.

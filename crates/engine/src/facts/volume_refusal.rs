@@ -4,8 +4,8 @@ use crate::objects::{BlockDevice, Ebs, NodeClass};
 use readers::userdata::Family;
 
 /// EC2's limits for a volume type.
-// Amazon EBS user guide, "Amazon EBS volume types"; Amazon EC2 API Reference, EbsBlockDevice. Upper bounds are left out:
-// they differ by instance type, and have risen.
+// Amazon EBS user guide, "Amazon EBS volume types"; Amazon EC2 API Reference, EbsBlockDevice. Upper bounds are left
+// out: they differ by instance type, and have risen.
 struct Type {
     name: &'static str,
     least_gib: u64,

@@ -8,8 +8,8 @@ use crate::objects::ConfigMap;
 use readers::aws_auth::{MappingDefectKind, NODES_GROUP, NodeFlaw, RoleMapping, UsernameFlaw};
 use readers::source_text::Span;
 
-/// Entries of `mapRoles` for nodes that authorize no caller. `is_in_use` says whether nodes with the role of this name join
-/// all the same.
+/// Entries of `mapRoles` for nodes that authorize no caller. `is_in_use` says whether nodes with the role of this name
+/// join all the same.
 pub fn entries(auth: &AwsAuthFacts, is_in_use: &dyn Fn(&str) -> bool) -> Vec<Mistake> {
     let entries = auth.read.roles.iter().filter_map(|entry| Some((entry, entry.node_flaw()?)));
     let unused = entries.filter(|(entry, _)| !is_in_use(role_name(&entry.role_arn)));
@@ -61,10 +61,12 @@ fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<
             entry.username_span.unwrap_or(entry.span),
             match flaw {
                 UsernameFlaw::UnknownTemplate(template) => format!(
-                    "An entry of ConfigMap aws-auth has {template} in its username, which is no template of the authenticator, so kubelets cannot register Nodes. {unless}"
+                    "An entry of ConfigMap aws-auth has {template} in its username, which is no template of the \
+                     authenticator, so kubelets cannot register Nodes. {unless}"
                 ),
                 _ => format!(
-                    "An entry of ConfigMap aws-auth has the group {NODES_GROUP} but no username that begins with system:node:, so kubelets cannot register Nodes. {unless}"
+                    "An entry of ConfigMap aws-auth has the group {NODES_GROUP} but no username that begins with \
+                     system:node:, so kubelets cannot register Nodes. {unless}"
                 ),
             },
             "Write username: system:node:{{EC2PrivateDNSName}}.",
@@ -74,7 +76,8 @@ fn mistake(auth: &AwsAuthFacts, entry: &RoleMapping, flaw: &NodeFlaw) -> Option<
             "AwsAuthEntryIncomplete",
             entry.groups_span.unwrap_or(entry.span),
             format!(
-                "An entry of ConfigMap aws-auth has a node's username but lacks the group {NODES_GROUP}, so kubelets cannot register Nodes. {unless}"
+                "An entry of ConfigMap aws-auth has a node's username but lacks the group {NODES_GROUP}, so kubelets \
+                 cannot register Nodes. {unless}"
             ),
             "Give the entry the groups system:bootstrappers and system:nodes.",
         ),

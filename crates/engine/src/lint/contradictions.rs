@@ -62,7 +62,8 @@ fn reservations(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
     let (message, fix) = if selects {
         (
             format!(
-                "EC2NodeClass {} selects capacity reservations, and NodePool {} does not allow the capacity type reserved: they stay unused.",
+                "EC2NodeClass {} selects capacity reservations, and NodePool {} does not allow the capacity type \
+                 reserved: they stay unused.",
                 class.name(),
                 pool.name()
             ),
@@ -71,7 +72,8 @@ fn reservations(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
     } else {
         (
             format!(
-                "NodePool {} allows reserved capacity only, and EC2NodeClass {} selects no capacity reservation: nothing is ever launched for it.",
+                "NodePool {} allows reserved capacity only, and EC2NodeClass {} selects no capacity reservation: \
+                 nothing is ever launched for it.",
                 pool.name(),
                 class.name()
             ),
@@ -108,7 +110,8 @@ fn limit(pool: &NodePool) -> Option<Flaw> {
     (millis > 0 && millis < least.checked_mul(1_000)?).then(|| Flaw {
         cause: "LimitBelowSmallest",
         message: format!(
-            "NodePool {} is limited to {text} CPUs, and the smallest instance type that its requirements allow has {least}: nothing is ever launched for it.",
+            "NodePool {} is limited to {text} CPUs, and the smallest instance type that its requirements allow has \
+             {least}: nothing is ever launched for it.",
             pool.name()
         ),
         fix: format!("Make the limit {least} or more, or allow smaller instance types."),
@@ -160,7 +163,8 @@ fn startup_taint(pool: &NodePool) -> Option<Flaw> {
     Some(Flaw {
         cause: "StartupTaintAmongTaints",
         message: format!(
-            "NodePool {} has {taint} among its lasting taints: {} removes it once it runs, but Karpenter launches nothing for pods that do not tolerate it.",
+            "NodePool {} has {taint} among its lasting taints: {} removes it once it runs, but Karpenter launches \
+             nothing for pods that do not tolerate it.",
             pool.name(),
             startup_taint::owner(taint).map_or("an agent", |owner| owner.name)
         ),
@@ -183,7 +187,8 @@ fn taint<'o>(pool: &NodePool, daemon_sets: impl Iterator<Item = &'o DaemonSet>) 
     Some(Flaw {
         cause: "TaintKeepsNetworkAway",
         message: format!(
-            "NodePool {} gives its nodes the taint {}:{}, which DaemonSet {} does not tolerate: they get no network from it and never become Ready.",
+            "NodePool {} gives its nodes the taint {}:{}, which DaemonSet {} does not tolerate: they get no network \
+             from it and never become Ready.",
             pool.name(),
             taint.key,
             taint.effect,

@@ -81,11 +81,13 @@ pub fn told(version: &str, objects: &[Former]) -> String {
     let objects = if objects.len() == 1 { "1 object".to_owned() } else { format!("{} objects", objects.len()) };
     if version.ends_with("v1beta1") {
         format!(
-            "{objects} of {version} ({shown}{more}): judged, but Karpenter 1.1 and later does not serve them. Write them as v1: https://karpenter.sh/v1.0/upgrading/v1-migration/"
+            "{objects} of {version} ({shown}{more}): judged, but Karpenter 1.1 and later does not serve them. Write \
+             them as v1: https://karpenter.sh/v1.0/upgrading/v1-migration/"
         )
     } else {
         format!(
-            "{objects} of {version} ({shown}{more}): not judged, and Karpenter 0.33 and later does not serve them. Convert them to NodePool and EC2NodeClass: https://karpenter.sh/v0.32/upgrading/v1beta1-migration/"
+            "{objects} of {version} ({shown}{more}): not judged, and Karpenter 0.33 and later does not serve them. \
+             Convert them to NodePool and EC2NodeClass: https://karpenter.sh/v0.32/upgrading/v1beta1-migration/"
         )
     }
 }

@@ -33,7 +33,8 @@ pub fn foreign_kind(pool: &NodePool) -> Option<Flaw> {
     (is_foreign && !kind.is_empty() && !has_expansion(kind)).then(|| Flaw {
         cause: "ForeignNodeClassRef",
         message: format!(
-            "NodePool {} names a {kind} of the group karpenter.k8s.aws, which has no such kind. Karpenter ignores the NodePool.",
+            "NodePool {} names a {kind} of the group karpenter.k8s.aws, which has no such kind. Karpenter ignores the \
+             NodePool.",
             pool.name()
         ),
         fix: "Write kind: EC2NodeClass.".to_owned(),

@@ -25,8 +25,8 @@ pub fn flaws(class: &NodeClass, karpenter: Option<Version>) -> Vec<Flaw> {
     told.chain(own_taints(class, karpenter)).collect()
 }
 
-/// Taints in `spec.kubelet`. Karpenter 1.15 refuses such a class of any family, Custom included. Earlier schemas lack the
-/// field, so the API server drops it.
+/// Taints in `spec.kubelet`. Karpenter 1.15 refuses such a class of any family, Custom included. Earlier schemas lack
+/// the field, so the API server drops it.
 // karpenter-provider-aws v1.15.0 pkg/apis/v1/kubeletconfiguration_validation.go validateKubeletSemantics,
 // pkg/controllers/nodeclass/validation.go Reconcile; v1.14.1 pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml
 fn own_taints(class: &NodeClass, karpenter: Option<Version>) -> Option<Flaw> {
@@ -39,7 +39,8 @@ fn own_taints(class: &NodeClass, karpenter: Option<Version>) -> Option<Flaw> {
     Some(Flaw {
         cause: "InvalidKubeletField",
         message: format!(
-            "EC2NodeClass {} has {OWNED_BY_KARPENTER} in spec.kubelet. Karpenter sets this field from the taints of the NodePool. {outcome}.",
+            "EC2NodeClass {} has {OWNED_BY_KARPENTER} in spec.kubelet. Karpenter sets this field from the taints of \
+             the NodePool. {outcome}.",
             class.name()
         ),
         fix: format!(

@@ -11,7 +11,8 @@ pub fn flaw(class: &NodeClass) -> Option<Flaw> {
     is_zero.then(|| Flaw {
         cause: "NoRoomForPods",
         message: format!(
-            "EC2NodeClass {} has maxPods 0. Every instance type then has room for no pod, so Karpenter launches nothing.",
+            "EC2NodeClass {} has maxPods 0. Every instance type then has room for no pod, so Karpenter launches \
+             nothing.",
             class.name()
         ),
         fix: "Write how many pods an instance may have, or remove maxPods.".to_owned(),

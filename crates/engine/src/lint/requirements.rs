@@ -191,7 +191,8 @@ fn bound(pool: &str, requirement: &Requirement, field: &str) -> Option<Flaw> {
     Some(Flaw {
         cause: "UnknownValue",
         message: format!(
-            "NodePool {pool} has the values {shown:?} for {} with the operator {operator}, which takes one whole number. The API server rejects it.",
+            "NodePool {pool} has the values {shown:?} for {} with the operator {operator}, which takes one whole \
+             number. The API server rejects it.",
             requirement.key
         ),
         fix: "Write one whole number in quotes.".into(),
@@ -297,7 +298,8 @@ pub fn taints_twice(pool: &NodePool) -> Vec<Flaw> {
         .map(|(at, taint)| Flaw {
             cause: "TaintTwice",
             message: format!(
-                "NodePool {} has {}:{} among taints and startupTaints: whoever removes the one removes the other, or the node is never initialized.",
+                "NodePool {} has {}:{} among taints and startupTaints: whoever removes the one removes the other, or \
+                 the node is never initialized.",
                 pool.name(),
                 taint.key,
                 taint.effect

@@ -1,6 +1,7 @@
 //! The same checks of one object before it is stored, for an admission webhook.
 //!
-//! Only findings about the object itself count. Whoever applies it cannot change the others with it, and may not know them.
+//! Only findings about the object itself count. Whoever applies it cannot change the others with it, and may not know
+//! them.
 
 use super::{Level, LintFinding, lint_cluster};
 use crate::cluster_state::ClusterState;

@@ -8,8 +8,8 @@ const LARGEST: usize = 256 * 1024;
 /// Marks that only a template has: an action of Helm or Jinja, a directive or an interpolation of Terraform.
 const MARKS: [&str; 4] = ["{{", "{%", "%{", "${"];
 
-/// Whether this becomes YAML only when Helm, Terraform or Jinja has rendered it. What stands in a block of text, such as
-/// user data, is that text's own.
+/// Whether this becomes YAML only when Helm, Terraform or Jinja has rendered it. What stands in a block of text, such
+/// as user data, is that text's own.
 pub fn is_template(text: &str) -> bool {
     let is_json = text.starts_with(['{', '[']) && !text.starts_with("{{") && !text.starts_with("{%");
     if text.len() > LARGEST || is_json || !MARKS.iter().any(|mark| text.contains(mark)) {

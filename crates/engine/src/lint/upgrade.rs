@@ -94,7 +94,8 @@ impl Upgrade {
         if let Some(minor) = self.to.kubernetes {
             match first_for(minor) {
                 Some(first) if version < first => self.obstacles.push(format!(
-                    "Karpenter {version} does not support Kubernetes 1.{minor}. Upgrade Karpenter to {first} or later first."
+                    "Karpenter {version} does not support Kubernetes 1.{minor}. Upgrade Karpenter to {first} or later \
+                     first."
                 )),
                 Some(_) => {}
                 None => {
@@ -137,7 +138,8 @@ impl Upgrade {
             format!("{} Nodes have kubelets", old.len())
         };
         self.obstacles.push(format!(
-            "{counted} older than 1.{}, which Kubernetes 1.{cluster} does not support. The oldest is 1.{minor} on Node {name}. Replace old nodes first.",
+            "{counted} older than 1.{}, which Kubernetes 1.{cluster} does not support. The oldest is 1.{minor} on Node \
+             {name}. Replace old nodes first.",
             cluster - OLDER
         ));
     }

@@ -46,7 +46,8 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         && minor + OLDER < cluster
     {
         let message = format!(
-            "The images of EC2NodeClass {} have the kubelet of 1.{minor}, but Kubernetes 1.{cluster} supports kubelets only from 1.{} on.",
+            "The images of EC2NodeClass {} have the kubelet of 1.{minor}, but Kubernetes 1.{cluster} supports kubelets \
+             only from 1.{} on.",
             class.name(),
             cluster - OLDER
         );
@@ -77,10 +78,12 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     {
         let line = source_text::position(text, span.start).line;
         let message = format!(
-            "userData of EC2NodeClass {}, line {line}, has the machine boot with cgroup v1, on which the kubelet of 1.{minor} exits (failCgroupV1).",
+            "userData of EC2NodeClass {}, line {line}, has the machine boot with cgroup v1, on which the kubelet of \
+             1.{minor} exits (failCgroupV1).",
             class.name()
         );
-        let fix = "Remove it from userData. If a program still needs cgroup v1, set failCgroupV1: false in the kubelet's configuration until then.";
+        let fix = "Remove it from userData. If a program still needs cgroup v1, set failCgroupV1: false in the \
+                   kubelet's configuration until then.";
         let blame = blame("spec.userData").at(text, span);
         let own = mistake("KubeletRefusesCgroupV1", message, fix, blame, true);
         mistakes.push(Mistake { level: Level::Warning, ..own });
@@ -88,7 +91,8 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     mistakes
 }
 
-/// Flags and feature gates of a text over which a kubelet of Kubernetes 1.`minor` exits. `named` is the text in sentences.
+/// Flags and feature gates of a text over which a kubelet of Kubernetes 1.`minor` exits. `named` is the text in
+/// sentences.
 pub fn refused(data: &UserData, text: &str, minor: u32, named: &str, blame: &Blame) -> Vec<Mistake> {
     let mistake = |cause: &str, message, fix: &str, span| Mistake {
         level: Level::Error,
@@ -101,7 +105,8 @@ pub fn refused(data: &UserData, text: &str, minor: u32, named: &str, blame: &Bla
     let mut mistakes = Vec::new();
     for (argument, since) in data.removed_flags(minor).filter(|(argument, _)| argument.is_certain_of(argument.name())) {
         let message = format!(
-            "{named} passes --{}, which Kubernetes 1.{since} removed: the kubelet of 1.{minor} exits over the unknown flag and no Node appears.",
+            "{named} passes --{}, which Kubernetes 1.{since} removed: the kubelet of 1.{minor} exits over the unknown \
+             flag and no Node appears.",
             argument.name()
         );
         mistakes.push(mistake("KubeletFlagRemoved", message, "Remove the flag.", argument.span));

@@ -45,7 +45,8 @@ pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
     let misnamed = class.misnamed_volume().map(|(at, volume, own)| Flaw {
         cause: "VolumeOfAnotherFamily",
         message: format!(
-            "EC2NodeClass {} describes {}, but on {} images and pods live on {own}, which keeps the size that the image has.",
+            "EC2NodeClass {} describes {}, but on {} images and pods live on {own}, which keeps the size that the \
+             image has.",
             class.name(),
             volume.device_name.as_deref().unwrap_or_default(),
             class.family_name(),

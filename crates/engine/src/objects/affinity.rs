@@ -36,7 +36,8 @@ pub struct NodeSelectorTerm {
 
 impl Affinity {
     /// The one Node that a pod of a DaemonSet is for, before the scheduler has bound it.
-    /// Source: kubernetes v1.36.3 pkg/controller/daemon/util/daemonset_util.go `ReplaceDaemonSetPodNodeNameNodeAffinity`.
+    /// Source: kubernetes v1.36.3 pkg/controller/daemon/util/daemonset_util.go
+    /// `ReplaceDaemonSetPodNodeNameNodeAffinity`.
     pub fn node(&self) -> Option<&str> {
         let terms = &self.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
         let fields = terms.iter().flat_map(|term| &term.match_fields);

@@ -1,5 +1,5 @@
-//! apiextensions.k8s.io/v1 CustomResourceDefinition, of Karpenter's kinds: which versions it serves, and who converts one
-//! into another.
+//! apiextensions.k8s.io/v1 CustomResourceDefinition, of Karpenter's kinds: which versions it serves, and who converts
+//! one into another.
 
 use super::webhook::WebhookClientConfig;
 use super::{Meta, nullable};

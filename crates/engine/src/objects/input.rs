@@ -108,7 +108,8 @@ kinds! {
     ];
     // EKS writes its endpoint into it; clusters that replace kube-proxy have none.
     KubeProxyConfig: KubeProxyConfig(ConfigMap) =
-        Spec::new("ConfigMap kube-system/kube-proxy", "kubectl get configmap -n kube-system kube-proxy -o yaml").optional() => [
+        Spec::new("ConfigMap kube-system/kube-proxy", "kubectl get configmap -n kube-system kube-proxy -o \
+            yaml").optional() => [
         ApiSource::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "kube-proxy"),
     ];
     // What the VPC resource controller of the control plane is told; written by the VPC CNI add-on, chart or manifest.
@@ -147,7 +148,8 @@ kinds! {
         ApiSource::new("apps", "v1", "DaemonSet", "daemonsets"),
     ];
     Deployments: Deployment(Deployment) =
-        Spec::new("Karpenter's Deployment", "kubectl get deployments -A -l app.kubernetes.io/name=karpenter -o yaml") => [
+        Spec::new("Karpenter's Deployment", "kubectl get deployments -A -l app.kubernetes.io/name=karpenter -o \
+                                             yaml") => [
         ApiSource::new("apps", "v1", "Deployment", "deployments").labels(KARPENTER),
     ];
     ServiceAccounts: ServiceAccount(ServiceAccount) =
@@ -164,7 +166,8 @@ kinds! {
     ).optional() => [custom_resource("nodepools.karpenter.sh"), custom_resource("nodeclaims.karpenter.sh"), custom_resource("ec2nodeclasses.karpenter.k8s.aws")];
     // Whom those that convert have for an address.
     Services: Service(ClusterService) =
-        Spec::new("Karpenter's Services", "kubectl get services -A -l app.kubernetes.io/name=karpenter -o yaml").optional() => [
+        Spec::new("Karpenter's Services", "kubectl get services -A -l app.kubernetes.io/name=karpenter -o \
+                                           yaml").optional() => [
         ApiSource::new("", "v1", "Service", "services").labels(KARPENTER),
     ];
     // amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml
@@ -182,7 +185,8 @@ kinds! {
         ),
     ];
     ValidatingWebhooks: ValidatingWebhooks(WebhookConfiguration) =
-        Spec::new("ValidatingWebhookConfigurations", "kubectl get validatingwebhookconfigurations -o yaml").optional() => [
+        Spec::new("ValidatingWebhookConfigurations", "kubectl get validatingwebhookconfigurations -o \
+            yaml").optional() => [
         ApiSource::new(
             "admissionregistration.k8s.io",
             "v1",
@@ -205,7 +209,8 @@ kinds! {
         ApiSource::new("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews").created(),
     ];
     // No object of a cluster: nodewhy asks AWS where it may.
-    AwsObservations: AwsObservation(AwsObservation) = Spec::new("answers of AWS", "nodewhy collect --aws").optional() => [];
+    AwsObservations: AwsObservation(AwsObservation) = Spec::new("answers of AWS", "nodewhy collect \
+        --aws").optional() => [];
     // No object of a cluster either: the user gives files.
     Logs: MachineLog(MachineLog) = Spec::new("logs", "nodewhy diagnose --logs").optional() => [];
 }
@@ -408,8 +413,9 @@ impl TypeMeta {
     pub fn reading(&self) -> Reading {
         let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));
         match (group, self.kind.as_str()) {
-            // v1beta1 (Karpenter 0.32 and later) says the same in the same fields but for the reference to the class. What
-            // came before it is read as if it had their names, and so written by `nodewhy collect`, under its own version.
+            // v1beta1 (Karpenter 0.32 and later) says the same in the same fields but for the reference to the class.
+            // What came before it is read as if it had their names, and so written by `nodewhy collect`, under its own
+            // version.
             ("karpenter.sh", "NodeClaim" | "NodePool") if !matches!(version, "v1" | "v1beta1" | "v1alpha5") => {
                 Reading::Outdated { served: "karpenter.sh/v1 (Karpenter 1.0 and later)" }
             }
@@ -426,8 +432,8 @@ impl TypeMeta {
             // There is none in the other group of Karpenter's, where people look for it: lint says so.
             ("karpenter.sh" | "karpenter.k8s.aws", "NodePool") => Reading::As(Input::NodePools),
             ("karpenter.sh", "NodeOverlay") => Reading::As(Input::NodeOverlays),
-            // Each provider has a class of its own, in a group of its own; so has EKS Auto Mode, which runs Karpenter out
-            // of sight.
+            // Each provider has a class of its own, in a group of its own; so has EKS Auto Mode, which runs Karpenter
+            // out of sight.
             (group, kind) if !group.is_empty() && kind.ends_with("NodeClass") => Reading::As(Input::NodeClasses),
             ("", "Node") => Reading::As(Input::Nodes),
             ("", "ConfigMap") => Reading::As(Input::AwsAuth),

@@ -14,8 +14,8 @@ pub struct LabelSelector {
 }
 
 impl LabelSelector {
-    /// Source: kubernetes k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go `LabelSelectorAsSelector`, pkg/labels/selector.go
-    /// `Matches` (v0.36.3).
+    /// Source: kubernetes k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go `LabelSelectorAsSelector`,
+    /// pkg/labels/selector.go `Matches` (v0.36.3).
     pub fn selects(&self, labels: &Pairs) -> bool {
         self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.match_expressions.iter().all(|wanted| {

@@ -26,8 +26,8 @@ impl MachineLog {
         Self::named(name.unwrap_or_default(), journey)
     }
 
-    /// Called after the pod, NodeClaim, node class or NodePool, however much of a machine it names: the next look at the same
-    /// component takes its place.
+    /// Called after the pod, NodeClaim, node class or NodePool, however much of a machine it names: the next look at
+    /// the same component takes its place.
     pub fn of_component(journey: Journey) -> Self {
         let identity = &journey.identity;
         let mut names = identity.pods.iter().chain(&identity.claims).chain(&identity.classes).cloned();

@@ -66,8 +66,8 @@ pub const CLOUD_LABELS: [&str; 3] = [
     "failure-domain.beta.kubernetes.io/region",
 ];
 
-/// The entries of `managedFields` that tell something: those that own the taint list, the cordon, such a label or the object's
-/// content.
+/// The entries of `managedFields` that tell something: those that own the taint list, the cordon, such a label or the
+/// object's content.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ManagedFields(pub Box<[ManagedField]>);
 

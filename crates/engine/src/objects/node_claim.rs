@@ -119,7 +119,8 @@ impl NodeClaim {
     }
 
     /// Whether its launch failed because the node class is not Ready: the class has the reason.
-    /// Source: karpenter-provider-aws v0.37.0 pkg/cloudprovider/cloudprovider.go `Create`; from 1.0 on the reason says it.
+    /// Source: karpenter-provider-aws v0.37.0 pkg/cloudprovider/cloudprovider.go `Create`; from 1.0 on the reason says
+    /// it.
     pub fn waits_for_class(&self) -> bool {
         let is_refused =
             |launched: &Condition| !launched.is_true() && launched.message.contains("resolving ec2nodeclass, ");
@@ -127,8 +128,8 @@ impl NodeClaim {
     }
 
     /// Whether its launch failed for want of the instance profile that Karpenter makes for the node class.
-    /// Source: karpenter-provider-aws v0.32.1 pkg/providers/launchtemplate/launchtemplate.go `getInstanceProfile`; classes
-    /// had no condition Ready before v0.37.
+    /// Source: karpenter-provider-aws v0.32.1 pkg/providers/launchtemplate/launchtemplate.go `getInstanceProfile`;
+    /// classes had no condition Ready before v0.37.
     pub fn waits_for_profile(&self) -> bool {
         let is_refused = |launched: &Condition| {
             !launched.is_true() && launched.message.contains("instance profile hasn't resolved for role")

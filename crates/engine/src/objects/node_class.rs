@@ -398,8 +398,8 @@ const BOTTLEROCKET_DATA: &str = "/dev/xvdb";
 const WINDOWS_ROOT: &str = "/dev/sda1";
 const DATA_DEVICES: [&str; 3] = [LINUX_ROOT, BOTTLEROCKET_DATA, WINDOWS_ROOT];
 
-/// GiB of Bottlerocket's first volume, as Karpenter makes it since 1.15. Before, it made it of 4 GiB, and a class had to
-/// give it 6 for newer images.
+/// GiB of Bottlerocket's first volume, as Karpenter makes it since 1.15. Before, it made it of 4 GiB, and a class had
+/// to give it 6 for newer images.
 // karpenter-provider-aws v1.14.1, v1.15.0 pkg/providers/amifamily/bottlerocket.go DefaultBlockDeviceMappings
 const BOTTLEROCKET_SYSTEM: u64 = 6;
 

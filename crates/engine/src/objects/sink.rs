@@ -23,7 +23,8 @@ pub trait Sink {
     /// Takes an object.
     fn object(&mut self, object: Object, text: ObjectText<'_>);
 
-    /// Takes the fields of the next object whose type is not the expected one. False asks the reader to complain of them.
+    /// Takes the fields of the next object whose type is not the expected one. False asks the reader to complain of
+    /// them.
     fn odd_fields(&mut self, _object: &Object, _odd: &[OddField], _text: ObjectText<'_>) -> bool {
         false
     }

@@ -96,8 +96,8 @@ fn of_host<'de, D: Deserializer<'de>>(ports: D) -> Result<Vec<ContainerPort>, D:
     Ok(ports)
 }
 
-/// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods that
-/// call AWS. All others are left out where an object is read, for they hold what is nobody's business.
+/// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods
+/// that call AWS. All others are left out where an object is read, for they hold what is nobody's business.
 const ENVIRONMENT: [&str; 22] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ENABLE_POD_ENI",

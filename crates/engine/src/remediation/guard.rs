@@ -98,7 +98,8 @@ pub const ALL: &[Guard] = &[
     both("NotProven", "the verdict is Certain", CLAIM, proven),
     stale(
         "NoFingerprint",
-        "the Node has a label that the cloud controller sets in the update that removes the taint, and managedFields say that it did",
+        "the Node has a label that the cloud controller sets in the update that removes the taint, and managedFields \
+         say that it did",
         NODE,
         fingerprinted,
     ),
@@ -117,7 +118,8 @@ pub const ALL: &[Guard] = &[
     both("NoProviderID", "spec.providerID is set", NODE, provider_id),
     both(
         "NotRegistered",
-        "Karpenter vouches for the node: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
+        "Karpenter vouches for the node: a NodeClaim with the Node's very providerID is Registered, and the Node is \
+         labelled so",
         CLAIM,
         registered,
     ),
@@ -140,7 +142,8 @@ pub const ALL: &[Guard] = &[
     both("ManyNodes", "no more than 5 Nodes older than 2 minutes carry the taint at once", NODE, few_nodes),
     both(
         "TooRecent",
-        "the same verdict has stood, and the taint list has not been written, for 10 minutes; for 30 where the cloud controller never came",
+        "the same verdict has stood, and the taint list has not been written, for 10 minutes; for 30 where the cloud \
+         controller never came",
         SAID,
         lasting,
     ),

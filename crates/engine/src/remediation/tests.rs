@@ -446,7 +446,8 @@ fn whoever_may_not_write_taints_gets_none_removed_by_a_forgery() {
     // An identity that creates Events.
     let mut by_event = no_controller();
     by_event.events.push(json!({
-        "metadata": { "name": "forged", "namespace": "default" }, "reason": "Synced", "message": "Node synced successfully",
+        "metadata": { "name": "forged", "namespace": "default" }, "reason": "Synced", "message": "Node synced \
+            successfully",
         "involvedObject": { "kind": "Node", "name": NODE, "uid": "1" }, "source": { "component": "cloud-node-controller" },
         "lastTimestamp": stamp(-59),
     }));

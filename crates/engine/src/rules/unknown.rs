@@ -23,7 +23,8 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Join => {
             let instance = case.claim.and_then(|c| c.instance_id()).unwrap_or("The instance");
             format!(
-                "{instance} of {subject} was launched at {since} but no Node has joined, and no object shows the reason."
+                "{instance} of {subject} was launched at {since} but no Node has joined, and no object shows the \
+                 reason."
             )
         }
         Stage::Register => {

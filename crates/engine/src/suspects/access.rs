@@ -31,7 +31,10 @@ pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
         };
         Some(
             Suspicion::new(
-                format!("Perhaps the access entry of the node role {role} is missing, or has type STANDARD instead of {wanted}, so the API server rejects the kubelet."),
+                format!(
+                    "Perhaps the access entry of the node role {role} is missing, or has type STANDARD instead of \
+                     {wanted}, so the API server rejects the kubelet."
+                ),
                 entry_command(case, role),
                 format!("no such entry, or a type other than {wanted}"),
             )
@@ -54,7 +57,8 @@ pub const ROLE_LOST_ITS_ACCESS: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps the node role {role} is no longer authorized: its access entry, or its line in aws-auth, is gone."
+                    "Perhaps the node role {role} is no longer authorized: its access entry, or its line in aws-auth, \
+                     is gone."
                 ),
                 entry_command(case, role),
                 "no such entry, and no line for the role in aws-auth",
@@ -85,7 +89,8 @@ pub const OTHER_ENDPOINT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is not this cluster's endpoint.",
+                    "Perhaps CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is \
+                     not this cluster's endpoint.",
                     karpenter.deployment
                 ),
                 format!("aws eks describe-cluster --name {cluster} --query cluster.endpoint"),
@@ -112,9 +117,11 @@ pub const OTHER_NAME: CauseCandidate = CauseCandidate {
         }
         Some(
             Suspicion::new(
-                "Perhaps the kubelet's Node has another name than EC2 gives the instance, because of a domain in the VPC's DHCP options or an override, and the API server refuses it.",
+                "Perhaps the kubelet's Node has another name than EC2 gives the instance, because of a domain in the \
+                 VPC's DHCP options or an override, and the API server refuses it.",
                 CONSOLE,
-                "kubelet: node … is not allowed to modify node …; then compare aws ec2 describe-dhcp-options, domain-name",
+                "kubelet: node … is not allowed to modify node …; then compare aws ec2 describe-dhcp-options, \
+                 domain-name",
             )
             .telling(reports.map(|name| format!("a kubelet reports as {name}, but there is no such Node")))
             .telling(domain.clone().filter(|_| chosen))
@@ -204,7 +211,8 @@ pub const ADMISSION: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 summary,
-                "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",
+                "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies \
+                 -o yaml",
                 "rules for nodes with failurePolicy: Fail",
             )
             .telling((seen == REPORTS).then_some(seen))

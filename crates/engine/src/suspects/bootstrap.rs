@@ -15,9 +15,15 @@ pub const USER_DATA: CauseCandidate = CauseCandidate {
         let what = if text.contains("[settings") { "its settings (TOML)" } else { "its scripts or settings" };
         Some(
             Suspicion::new(
-                format!("Perhaps user data (userData) of {} {} stops the boot before the kubelet: {what} fail on the instance.", class.kind, class.name()),
+                format!(
+                    "Perhaps user data (userData) of {} {} stops the boot before the kubelet: {what} fail on the \
+                     instance.",
+                    class.kind,
+                    class.name()
+                ),
                 CONSOLE,
-                "the last lines before it stops: cloud-init, nodeadm, bootstrap.sh, or Bottlerocket's early-boot-config and bootstrap containers",
+                "the last lines before it stops: cloud-init, nodeadm, bootstrap.sh, or Bottlerocket's \
+                 early-boot-config and bootstrap containers",
             )
             .telling(differential.differs("user data").map(|(nearest, line)| line.shown(nearest)))
             .telling(changed(case).filter(|_| differential.class_joins))
@@ -40,7 +46,8 @@ pub const NO_TOKEN: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps the image asks for its user data without a token (IMDSv1), and {} {} requires one (httpTokens).",
+                    "Perhaps the image asks for its user data without a token (IMDSv1), and {} {} requires one \
+                     (httpTokens).",
                     class.kind,
                     class.name()
                 ),
@@ -88,9 +95,11 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
         let own_image = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
         Some(
             Suspicion::new(
-                "Perhaps the boot of this one instance gave up: nodeadm-run, containerd or a download was too slow, and is not tried again.",
+                "Perhaps the boot of this one instance gave up: nodeadm-run, containerd or a download was too slow, \
+                 and is not tried again.",
                 CONSOLE,
-                "nodeadm-run or bootstrap.sh in error: timeout, connection refused by containerd, the sandbox (pause) image",
+                "nodeadm-run or bootstrap.sh in error: timeout, connection refused by containerd, the sandbox (pause) \
+                 image",
             )
             .telling(Some(SINGLE))
             .consistent(own_image.then_some("the image is not AWS's own, so what it starts may be slow")),
@@ -108,7 +117,8 @@ pub const EMPTY_NODE_NAME: CauseCandidate = CauseCandidate {
         let single = differential.is_single(case).then_some(SINGLE)?;
         Some(
             Suspicion::new(
-                "Perhaps EC2 had no private DNS name for the instance when the kubelet started, so its Node has no name.",
+                "Perhaps EC2 had no private DNS name for the instance when the kubelet started, so its Node has no \
+                 name.",
                 CONSOLE,
                 "kubelet: an empty node name, or \"hostname-override\" without a value",
             )
@@ -146,7 +156,10 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         let named = key.unwrap_or("the account's default key");
         Some(
             Suspicion::new(
-                format!("Perhaps EC2 ends the instance at once: it is not allowed to use {named} to decrypt its volume (KMS)."),
+                format!(
+                    "Perhaps EC2 ends the instance at once: it is not allowed to use {named} to decrypt its volume \
+                     (KMS)."
+                ),
                 STATE,
                 "terminated, Client.InternalError or Client.InvalidKMSKey.InvalidState",
             )

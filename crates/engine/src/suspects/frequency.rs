@@ -1,10 +1,10 @@
 //! The number of public reports for each cause: it orders suspects that nothing else distinguishes.
 //!
-//! Distinct threads of the trackers of Karpenter (kubernetes-sigs/karpenter, aws/karpenter-provider-aws), the EKS images
-//! (awslabs/amazon-eks-ami), the VPC CNI (aws/amazon-vpc-cni-k8s), the EKS roadmap (aws/containers-roadmap) and its
-//! Terraform module (terraform-aws-modules/terraform-aws-eks), read in November 2026. If there is no such count, the
-//! reports that the cause's page lists and the real cases of `tests/cases`. This is a sample of convenience: only the
-//! order matters.
+//! Distinct threads of the trackers of Karpenter (kubernetes-sigs/karpenter, aws/karpenter-provider-aws), the EKS
+//! images (awslabs/amazon-eks-ami), the VPC CNI (aws/amazon-vpc-cni-k8s), the EKS roadmap (aws/containers-roadmap) and
+//! its Terraform module (terraform-aws-modules/terraform-aws-eks), read in November 2026. If there is no such count,
+//! the reports that the cause's page lists and the real cases of `tests/cases`. This is a sample of convenience: only
+//! the order matters.
 
 /// Each cause with the number of its reports.
 const REPORTS: [(&str, u32); 32] = [

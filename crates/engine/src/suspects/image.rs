@@ -21,7 +21,10 @@ pub const IMAGE: CauseCandidate = CauseCandidate {
         let shown = if name == id { id.to_owned() } else { format!("{name} ({id})") };
         Some(
             Suspicion::new(
-                format!("Perhaps the image (AMI) {shown} does not boot into a working kubelet: its unit, its flags or its bootstrap."),
+                format!(
+                    "Perhaps the image (AMI) {shown} does not boot into a working kubelet: its unit, its flags or its \
+                     bootstrap."
+                ),
                 CONSOLE,
                 "kubelet: unknown flag, a failed unit, nodeadm or bootstrap.sh in error, a kernel panic",
             )
@@ -47,7 +50,8 @@ pub const INSTANCE_TYPE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps instances of {what} {} do not start with this image: a driver, a boot mode or memory is missing.",
+                    "Perhaps instances of {what} {} do not start with this image: a driver, a boot mode or memory is \
+                     missing.",
                     split.value
                 ),
                 CONSOLE,

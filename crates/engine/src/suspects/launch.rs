@@ -27,11 +27,20 @@ pub const IMAGE_NOT_AVAILABLE: CauseCandidate = CauseCandidate {
         let first = ids.first()?;
         Some(
             Suspicion::new(
-                format!("Perhaps the image (AMI) {} cannot be launched: it is still pending, was withdrawn, or is not shared with this account.", names.first().filter(|name| !name.is_empty()).unwrap_or(first)),
-                format!("aws ec2 describe-images --image-ids {} --query 'Images[].[ImageId,State,StateReason]'", ids.join(" ")),
+                format!(
+                    "Perhaps the image (AMI) {} cannot be launched: it is still pending, was withdrawn, or is not \
+                     shared with this account.",
+                    names.first().filter(|name| !name.is_empty()).unwrap_or(first)
+                ),
+                format!(
+                    "aws ec2 describe-images --image-ids {} --query 'Images[].[ImageId,State,StateReason]'",
+                    ids.join(" ")
+                ),
                 "a state other than available, or InvalidAMIID.NotFound",
             )
-            .telling((chosen && drifted).then_some("the class selects another image than its running nodes have, and Karpenter is to replace them for it"))
+            .telling((chosen && drifted).then_some(
+                "the class selects another image than its running nodes have, and Karpenter is to replace them for it",
+            ))
             .consistent(chosen.then_some("the class selects the image itself, and not by an alias of AWS's own images"))
             .unlikely((differential.class_joins && !drifted).then_some("nodes of this class have been launched")),
         )
@@ -72,7 +81,10 @@ pub const RIGHTS: CauseCandidate = CauseCandidate {
         let role = account.and_then(|account| account.role_arn()).unwrap_or("the role of Karpenter's controller");
         Some(
             Suspicion::new(
-                format!("Perhaps {role} is not allowed to create what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
+                format!(
+                    "Perhaps {role} is not allowed to create what the launch needs: fleet, launch template, instance \
+                     profile, or iam:PassRole."
+                ),
                 format!("{} | grep -iE 'unauthorized|accessdenied|passrole'", commands::karpenter_log(case)),
                 "UnauthorizedOperation or AccessDenied, with the action",
             )

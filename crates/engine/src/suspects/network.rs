@@ -37,7 +37,8 @@ fn routes(subnets: &[&str]) -> SettlingCommand {
     }
     let ids = subnets.join(",");
     format!(
-        "aws ec2 describe-route-tables --filters Name=association.subnet-id,Values={ids} --query 'RouteTables[].Routes[]'"
+        "aws ec2 describe-route-tables --filters Name=association.subnet-id,Values={ids} --query \
+         'RouteTables[].Routes[]'"
     )
     .into()
 }
@@ -81,7 +82,8 @@ pub const NO_ROUTE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps {} has no NAT gateway and no VPC endpoints: the instance reaches neither AWS nor the API server.",
+                    "Perhaps {} has no NAT gateway and no VPC endpoints: the instance reaches neither AWS nor the API \
+                     server.",
                     named(&subnets, case)
                 ),
                 routes(&subnets),
@@ -163,7 +165,11 @@ pub const SECURITY_GROUP_RULES: CauseCandidate = CauseCandidate {
         let groups: Vec<&str> = class.status.security_groups.iter().map(|group| group.id.as_str()).collect();
         Some(
             Suspicion::new(
-                format!("Perhaps the rules of {} do not let the kubelet reach the API server, or the cluster's group does not admit it.", groups.join(", ")),
+                format!(
+                    "Perhaps the rules of {} do not let the kubelet reach the API server, or the cluster's group does \
+                     not admit it.",
+                    groups.join(", ")
+                ),
                 group_rules(class),
                 "outbound 443 to the API server, and its group admitting 443 from these",
             )
@@ -212,7 +218,8 @@ pub const PROXY: CauseCandidate = CauseCandidate {
         let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
         Some(
             Suspicion::new(
-                "Perhaps the proxy in user data is unreachable, or swallows the calls to the API server and to the instance's metadata.",
+                "Perhaps the proxy in user data is unreachable, or swallows the calls to the API server and to the \
+                 instance's metadata.",
                 CONSOLE,
                 format!("proxyconnect, 403 from the proxy, or no credentials{role}"),
             )
@@ -237,13 +244,16 @@ pub const THROTTLED: CauseCandidate = CauseCandidate {
         let burst = differential.text_joins && case.class_members()?.waiting() >= MANY;
         Some(
             Suspicion::new(
-                "Perhaps EC2 refuses the instance's calls because the account makes too many at once, so the boot gives up on its own name.",
+                "Perhaps EC2 refuses the instance's calls because the account makes too many at once, so the boot \
+                 gives up on its own name.",
                 CONSOLE,
                 "RequestLimitExceeded, or repeated attempts of DescribeInstances",
             )
             .telling(refused)
             .telling(single)
-            .consistent(burst.then_some("many machines of the class wait at once, and others with the same text have joined")),
+            .consistent(
+                burst.then_some("many machines of the class wait at once, and others with the same text have joined"),
+            ),
         )
     },
 };

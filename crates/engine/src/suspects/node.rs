@@ -60,7 +60,8 @@ pub const CNI_OLDER_THAN_INSTANCE_TYPE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps {image} of DaemonSet aws-node does not know the instance type {type_}, and exits because of it."
+                    "Perhaps {image} of DaemonSet aws-node does not know the instance type {type_}, and exits because \
+                     of it."
                 ),
                 log_of(pod),
                 "unknown instance type, or no entry for it in eni-max-pods.txt or the limits of network interfaces",
@@ -85,7 +86,8 @@ pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps the role of aws-node (pod {}) lacks AmazonEKS_CNI_Policy, or does not trust its ServiceAccount.",
+                    "Perhaps the role of aws-node (pod {}) lacks AmazonEKS_CNI_Policy, or does not trust its \
+                     ServiceAccount.",
                     pod.metadata.name
                 ),
                 log_of(pod),
@@ -104,34 +106,38 @@ pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
     },
 };
 
-pub const NO_SERVICE_ADDRESS: CauseCandidate = CauseCandidate {
-    cause: "ServiceAddressUnreachable",
-    stages: STAGES,
-    behind: &["CniNotReady"],
-    weigh: |case, differential| {
-        let (node, pod, trouble) = failing_plugin(case, |name| network_plugin::rank(name).is_some())?;
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or("kube-system");
-        let container = pod.trouble().map_or("", |(container, _)| container);
-        let runs = case.pods().any(|p| p.daemon_set() == Some(network_plugin::KUBE_PROXY) && p.is_ready());
-        // These containers call the API server before anything else of the plugin runs.
-        let first = pod.spec.init_containers.iter().any(|init| init.name == container);
-        Some(
+pub const NO_SERVICE_ADDRESS: CauseCandidate =
+    CauseCandidate {
+        cause: "ServiceAddressUnreachable",
+        stages: STAGES,
+        behind: &["CniNotReady"],
+        weigh: |case, differential| {
+            let (node, pod, trouble) = failing_plugin(case, |name| network_plugin::rank(name).is_some())?;
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or("kube-system");
+            let container = pod.trouble().map_or("", |(container, _)| container);
+            let runs = case.pods().any(|p| p.daemon_set() == Some(network_plugin::KUBE_PROXY) && p.is_ready());
+            // These containers call the API server before anything else of the plugin runs.
+            let first = pod.spec.init_containers.iter().any(|init| init.name == container);
+            Some(
             Suspicion::new(
                 format!(
-                    "Perhaps pod {} on Node {} does not reach the API server through the address of Service kubernetes: kube-proxy, or the eBPF program that replaces it, may not have set that address up.",
+                    "Perhaps pod {} on Node {} does not reach the API server through the address of Service \
+                     kubernetes: kube-proxy, or the eBPF program that replaces it, may not have set that address up.",
                     pod.metadata.name,
                     node.name()
                 ),
                 format!("kubectl logs -n {namespace} {} -c {container} --previous --tail=50", pod.metadata.name),
-                "dial tcp ADDRESS:443: i/o timeout or connection refused, with the first address of the service range; bpfEnabled beside kube-proxy",
+                "dial tcp ADDRESS:443: i/o timeout or connection refused, with the first address of the service range; \
+                 bpfEnabled beside kube-proxy",
             )
             .telling(first.then(|| format!("its init container {container} fails")))
             .telling((!runs).then_some("no pod of kube-proxy is Ready on the Node"))
             .consistent(Some(format!("its pod fails ({trouble})")))
-            .unlikely((runs && differential.own_node_is_ready()).then_some("kube-proxy runs there, and other Nodes that Karpenter made are Ready")),
+            .unlikely((runs && differential.own_node_is_ready()).then_some("kube-proxy runs there, and other Nodes \
+                that Karpenter made are Ready")),
         )
-    },
-};
+        },
+    };
 
 pub const NO_ADDRESSES: CauseCandidate = CauseCandidate {
     cause: "PodsGetNoAddress",
@@ -180,7 +186,10 @@ pub const NO_ENI_CONFIG: CauseCandidate = CauseCandidate {
                     node.name()
                 ),
                 "kubectl get eniconfigs -o yaml",
-                format!("an ENIConfig with the name that ENI_CONFIG_LABEL_DEF gives, most often {zone}, with a subnet of that zone"),
+                format!(
+                    "an ENIConfig with the name that ENI_CONFIG_LABEL_DEF gives, most often {zone}, with a subnet of \
+                     that zone"
+                ),
             )
             .telling(Some("custom networking is on (AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true)")),
         )
@@ -202,7 +211,8 @@ pub const NO_POD: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps a quota, an admission policy or a webhook prevents DaemonSet {name} from creating a pod for Node {}.",
+                    "Perhaps a quota, an admission policy or a webhook prevents DaemonSet {name} from creating a pod \
+                     for Node {}.",
                     node.name()
                 ),
                 format!("kubectl describe daemonset -n {namespace} {name}"),
@@ -237,7 +247,8 @@ pub const HOP_LIMIT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps pod {} asks the instance for its metadata but gets no answer: httpPutResponseHopLimit of {} {} is 1.",
+                    "Perhaps pod {} asks the instance for its metadata but gets no answer: httpPutResponseHopLimit of \
+                     {} {} is 1.",
                     pod.metadata.name,
                     class.kind,
                     class.name()

@@ -1,6 +1,6 @@
-//! Diagnoses whose cause has just gone: most likely somebody has repaired the machine, and Karpenter or the kubelet needs
-//! a moment to see it. Until then the machine waits for nothing that a verdict could name, and what ends with it is what
-//! held it up.
+//! Diagnoses whose cause has just gone: most likely somebody has repaired the machine, and Karpenter or the kubelet
+//! needs a moment to see it. Until then the machine waits for nothing that a verdict could name, and what ends with it
+//! is what held it up.
 
 use crate::api::NodeDiagnosis;
 use crate::case::Case;

@@ -1,8 +1,8 @@
 //! The standing check: lints the configuration of the cluster after it changed, and says which findings came and went.
 //!
 //! The check waits until changes stop for a moment, because people apply a class and its NodePools together. If nothing
-//! changes, nothing is linted. A finding is known by its object, level, cause, field and text, so a line that moves is no
-//! news.
+//! changes, nothing is linted. A finding is known by its object, level, cause, field and text, so a line that moves is
+//! no news.
 
 use crate::api::ObjectRef;
 use crate::cluster_state::ClusterState;

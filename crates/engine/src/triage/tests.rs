@@ -458,7 +458,8 @@ fn in_doubt() -> (Triage, Identity) {
         ),
         at(0, 0),
     );
-    let entry = "- rolearn: arn:aws:iam::111122223333:role/shop\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [our-nodes]\n";
+    let entry = "- rolearn: arn:aws:iam::111122223333:role/shop\n  username: system:node:{{EC2PrivateDNSName}}\n  \
+                 groups: [our-nodes]\n";
     triage.take(applied(Input::AwsAuth, aws_auth(entry)), at(0, 0));
     let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
     triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
@@ -795,7 +796,8 @@ fn a_post_mortem_holds_what_claim_node_and_events_said_last() {
     triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
     triage.look(at(1, 0));
     let event = json!({
-        "metadata": { "name": "e", "namespace": "default" }, "reason": "InvalidDiskCapacity", "message": "invalid capacity 0 on image filesystem",
+        "metadata": { "name": "e", "namespace": "default" }, "reason": "InvalidDiskCapacity", "message": "invalid \
+            capacity 0 on image filesystem",
         "involvedObject": { "kind": "Node", "name": "ip-10-0-0-1" }, "lastTimestamp": at(9, 0),
     });
     triage.take(applied(Input::Events, event), at(9, 0));
@@ -1450,7 +1452,8 @@ fn machines_that_came_and_went_unseen_are_named() {
             Input::Events,
             json!({
                 "metadata": { "name": format!("{claim}.{type_}"), "namespace": "default" }, "reason": type_,
-                "message": format!("Status condition transitioned, Type: {type_}, Status: Unknown -> {after}, Reason: {type_}"),
+                "message": format!("Status condition transitioned, Type: {type_}, Status: Unknown -> {after}, Reason: \
+                                    {type_}"),
                 "involvedObject": { "kind": "NodeClaim", "name": claim, "uid": claim }, "lastTimestamp": CREATED,
             }),
         )

@@ -1,5 +1,5 @@
-//! Which DaemonSet is the part of a CSI driver that works on the Nodes, and what the part beside the controller says of a
-//! Node without it.
+//! Which DaemonSet is the part of a CSI driver that works on the Nodes, and what the part beside the controller says of
+//! a Node without it.
 
 use crate::objects::{DaemonSet, Event};
 

@@ -3,8 +3,9 @@
 /// A part of each DaemonSet's name, and the prefix of the resources that it offers.
 ///
 /// Sources: NVIDIA/k8s-device-plugin deployments/helm, gpu-operator assets (nvidia-device-plugin-daemonset,
-/// nvidia-driver-daemonset, nvidia-container-toolkit-daemonset); aws-neuron-sdk k8s-neuron-device-plugin.yml; eks-charts
-/// stable/aws-efa-k8s-device-plugin; ROCm/k8s-device-plugin k8s-ds-amdgpu-dp.yaml; habanalabs-device-plugin.yaml.
+/// nvidia-driver-daemonset, nvidia-container-toolkit-daemonset); aws-neuron-sdk k8s-neuron-device-plugin.yml;
+/// eks-charts stable/aws-efa-k8s-device-plugin; ROCm/k8s-device-plugin k8s-ds-amdgpu-dp.yaml;
+/// habanalabs-device-plugin.yaml.
 const PLUGINS: [(&str, &str); 8] = [
     ("nvidia-device-plugin", "nvidia.com/"),
     ("nvidia-driver-daemonset", "nvidia.com/"),
@@ -38,8 +39,8 @@ pub const MIG_SLICE: &str = "nvidia.com/mig-";
 /// Source: NVIDIA/k8s-device-plugin v0.17 api/config/v1/replicas.go `RenameByDefault`, internal/resource.
 pub const SHARED: &str = ".shared";
 
-/// Whether instances of this family have such devices: `trn1`, `inf2`; `g5`, `p4d`, and none of `g4ad`, which are AMD's.
-/// Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html>.
+/// Whether instances of this family have such devices: `trn1`, `inf2`; `g5`, `p4d`, and none of `g4ad`, which are
+/// AMD's. Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html>.
 pub fn has_devices(family: &str, resource: &str) -> bool {
     let series = family.trim_start_matches(|c: char| c.is_ascii_lowercase());
     let letters = &family[..family.len() - series.len()];

@@ -23,8 +23,8 @@ pub fn requires_gpu(requirement: &Requirement) -> bool {
 
 /// Whether no type of the family has a GPU, as its name tells: Inferentia and Trainium are no GPUs to EC2, and the
 /// families for general use, compute and memory have none.
-/// Sources: Amazon EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances" and "Amazon EC2
-/// instance type naming conventions".
+/// Sources: Amazon EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances" and
+/// "Amazon EC2 instance type naming conventions".
 pub fn has_no_gpu(family: &str) -> bool {
     const NEURON: [&str; 6] = ["inf1", "inf2", "trn1", "trn1n", "trn2", "trn2u"];
     const SERIES: [char; 4] = ['c', 'm', 'r', 't'];

@@ -26,7 +26,8 @@ pub fn is_own_taint(key: &str) -> bool {
 /// The taints of a Node that Karpenter drains before it terminates the instance, since 1.0 and before.
 /// core pkg/apis/v1/taints.go (v1.14.3), pkg/apis/v1beta1/taints.go (v0.37.0).
 pub const DISRUPTED_TAINTS: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
-/// Of a Node that Karpenter reboots, until its boot id changes: core pkg/apis/v1/taints.go `RebootingTaintKey` (v1.15.0).
+/// Of a Node that Karpenter reboots, until its boot id changes: core pkg/apis/v1/taints.go `RebootingTaintKey`
+/// (v1.15.0).
 pub const REBOOTING_TAINT: &str = "karpenter.sh/rebooting";
 /// How long the drain before a reboot may take; without it, there is no limit.
 /// core pkg/apis/v1/labels.go `RebootTerminationGracePeriodAnnotationKey` (v1.15.0).
@@ -248,16 +249,16 @@ impl Karpenter {
         })
     }
 
-    /// Whether a DaemonSet that selects this label is counted for machines that do not exist yet, though it is Karpenter
-    /// that labels them once they do.
+    /// Whether a DaemonSet that selects this label is counted for machines that do not exist yet, though it is
+    /// Karpenter that labels them once they do.
     /// core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `schedulingSimulationKeys`: not in v1.13.0, in
     /// v1.14.1.
     pub fn counts_on_label(&self, key: &str) -> bool {
         self.version >= Version(1, 14, 0) && matches!(key, "karpenter.sh/registered" | "karpenter.sh/initialized")
     }
 
-    /// Whether it leaves vpc.amazonaws.com/pod-eni out of what instance types have: before 0.19 unless its environment says
-    /// otherwise, up to 0.31 unless the ConfigMap karpenter-global-settings does, which is not read.
+    /// Whether it leaves vpc.amazonaws.com/pod-eni out of what instance types have: before 0.19 unless its environment
+    /// says otherwise, up to 0.31 unless the ConfigMap karpenter-global-settings does, which is not read.
     /// Sources: karpenter-provider-aws pkg/utils/options/options.go (v0.18.1), pkg/apis/config/settings/settings.go
     /// (v0.19.0).
     pub fn leaves_out_pod_eni(&self) -> bool {

@@ -77,9 +77,9 @@ pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
 /// Whether a network plugin says that it has no address for a pod.
 pub fn lacks_addresses(said: &str) -> bool {
     // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`; cilium v1.17 pkg/ipam (`ErrFull`, of the
-    // instance's own addresses `No more IPs available`, later `no IPs currently available on the node`, of several pools `cidrPool.allocateNext`);
-    // containernetworking/plugins v1.7 host-local backend/allocator/allocator.go; calico v3.30 libcalico-go
-    // lib/ipam/ipam_types.go `PartialFulfillmentError`.
+    // instance's own addresses `No more IPs available`, later `no IPs currently available on the node`, of several
+    // pools `cidrPool.allocateNext`); containernetworking/plugins v1.7 host-local backend/allocator/allocator.go;
+    // calico v3.30 libcalico-go lib/ipam/ipam_types.go `PartialFulfillmentError`.
     const NO_ADDRESS: [&str; 7] = [
         "failed to assign an IP address to container",
         "postIpamFailure range is full",

@@ -78,7 +78,8 @@ const OWNERS: &[TaintOwner] = &[
         otherwise: None,
         fix: "Get the cilium agent Ready on this Node. The Cilium operator then removes the taint.",
         ready: Some((
-            "See why the Cilium operator does not remove the taint: it must run somewhere (on a Node without this taint, or tolerating it), and with the option remove-cilium-node-taints.",
+            "See why the Cilium operator does not remove the taint: it must run somewhere (on a Node without this \
+             taint, or tolerating it), and with the option remove-cilium-node-taints.",
             "kubectl logs -n kube-system deployment/cilium-operator --tail=-1 | grep -i taint",
         )),
     },
@@ -92,7 +93,9 @@ const OWNERS: &[TaintOwner] = &[
         otherwise: None,
         fix: "Get istio-cni-node Ready on this Node. istiod then removes the taint.",
         ready: Some((
-            "Turn on istiod's untaint controller, because no other component removes the taint: PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true. With Helm, set taint.enabled=true. Before Istio 1.30 that only gives the rights, so set pilot.env too.",
+            "Turn on istiod's untaint controller, because no other component removes the taint: \
+             PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true. With Helm, set taint.enabled=true. Before Istio 1.30 that \
+             only gives the rights, so set pilot.env too.",
             "kubectl get deployment -n istio-system istiod -o yaml | grep -A1 UNTAINT",
         )),
     },

@@ -1,7 +1,7 @@
 //! The hashes by which Karpenter detects that a node class or a NodePool has changed since a node was launched.
 //!
-//! Karpenter writes the hash of the present text on the class and the NodePool, and that of the launch on the NodeClaim.
-//! Registration copies the latter to the Node.
+//! Karpenter writes the hash of the present text on the class and the NodePool, and that of the launch on the
+//! NodeClaim. Registration copies the latter to the Node.
 //! Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3).
 
 use super::karpenter::{CLASS_HASH, CLASS_HASH_VERSION, POOL_HASH, POOL_HASH_VERSION};

@@ -25,8 +25,8 @@ pub enum PlacementObstacle {
 }
 
 /// Karpenter's message about a pod that it launches no node for. Before 0.16 it had other words.
-/// Sources: core pkg/controllers/provisioning/scheduling/events.go (v1.14.1); aws/karpenter v0.11.1 pkg/events/recorder.go
-/// `PodFailedToSchedule`.
+/// Sources: core pkg/controllers/provisioning/scheduling/events.go (v1.14.1); aws/karpenter v0.11.1
+/// pkg/events/recorder.go `PodFailedToSchedule`.
 fn said(event: &Event) -> Option<&str> {
     let words = match event.reason.as_str() {
         "FailedScheduling" => "Failed to schedule pod, ",
@@ -167,8 +167,8 @@ pub struct Shortfall<'e> {
 /// Karpenter checks in this order. If an instance type met the requirements and was large enough, Karpenter would
 /// launch it or give a reason of `UNOFFERED`. So a later reason means that all instance types that meet the
 /// requirements are too small.
-/// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `FailureReason`, `InstanceTypeFilterError` (v1.0.5,
-/// v1.4.0, v1.14.1).
+/// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `FailureReason`, `InstanceTypeFilterError`
+/// (v1.0.5, v1.4.0, v1.14.1).
 const TOO_SMALL: [&str; 4] = [
     "no instance type has enough resources",
     "the required offering had the required resources",
@@ -355,7 +355,8 @@ mod tests {
                 &types,
             ),
             (
-                "Failed to schedule pod, no instance type met all requirements, requirements=karpenter.sh/nodepool In [batch], kubernetes.io/os In [linux], resources={}",
+                "Failed to schedule pod, no instance type met all requirements, requirements=karpenter.sh/nodepool In \
+                 [batch], kubernetes.io/os In [linux], resources={}",
                 &types,
             ),
             (r#"Failed to schedule pod, incompatible with nodepool "batch", did not tolerate taint"#, &vec![]),

@@ -210,7 +210,8 @@ fn json_comments_anchors_and_merges_are_read() {
     assert_eq!(kept_beside_good("# c\n- {\"rolearn\": \"a\", \"groups\": [\"g\"]}\n"), [entry("a", "", &["g"])]);
     let json = format!(r#"[{{"rolearn":"{NODE}","username":"u","groups":["g"]}}]"#);
     assert_eq!(roles(&json).roles.len(), 1);
-    let merged = "- &a\n  rolearn: a\n  username: u\n  groups: &g [x]\n- <<: *a\n  rolearn: b\n- rolearn: c\n  groups: *g\n  <<: [{username: v}, *a]\n";
+    let merged = "- &a\n  rolearn: a\n  username: u\n  groups: &g [x]\n- <<: *a\n  rolearn: b\n- rolearn: c\n  groups: \
+                  *g\n  <<: [{username: v}, *a]\n";
     // yaml.v2 lets a merge overwrite what stands before it.
     assert_eq!(kept_beside_good(merged), [entry("a", "u", &["x"]), entry("b", "u", &["x"]), entry("a", "v", &["x"])]);
 }
@@ -358,7 +359,8 @@ fn alias_bombs_and_self_references_are_refused_and_deep_nesting_does_not_overflo
 
 #[test]
 fn every_prefix_of_a_text_is_read_without_panic() {
-    let text = "- &a\n  rolearn: \"ä\\u00e4\"\n  <<: {username: '{{x'}\n  groups: [a, 12, !!str b]\n\t# c\n- *a\n---\n- |\n  x\n";
+    let text = "- &a\n  rolearn: \"ä\\u00e4\"\n  <<: {username: '{{x'}\n  groups: [a, 12, !!str b]\n\t# c\n- \
+                *a\n---\n- |\n  x\n";
     for end in (0..=text.len()).filter(|&end| text.is_char_boundary(end)) {
         let part = &text[..end];
         let auth = read(Some(part), Some(part), Some(part));

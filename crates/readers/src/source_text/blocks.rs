@@ -1,4 +1,5 @@
-//! Secrets that stand on lines of their own, below the line that names them: private keys, blocks of YAML, here-documents.
+//! Secrets that stand on lines of their own, below the line that names them: private keys, blocks of YAML,
+//! here-documents.
 
 use super::Span;
 use super::commands::is_of_secret;

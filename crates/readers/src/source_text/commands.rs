@@ -535,7 +535,8 @@ mod tests {
     #[test]
     fn only_a_line_with_a_name_that_takes_a_secret_is_divided_into_commands() {
         for message in [
-            "\"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"",
+            "\"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial \
+             tcp 10.0.3.7:443: i/o timeout\"",
             "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady",
             "creating instance, insufficient capacity (log in at https://console.aws.amazon.com/)",
         ] {

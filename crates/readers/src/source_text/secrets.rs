@@ -70,8 +70,8 @@ const fn in_arn(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | '_' | '-' | '.' | '@' | '+' | '*')
 }
 
-/// Lines as a shell joins them: one that ends in a backslash or a pipe goes on in the next. Of a text that `echo` prints
-/// over several lines, the lines together too.
+/// Lines as a shell joins them: one that ends in a backslash or a pipe goes on in the next. Of a text that `echo`
+/// prints over several lines, the lines together too.
 fn logical_lines(text: &str) -> Vec<Span> {
     /// Lines of one quotation.
     const LINES: usize = 16;

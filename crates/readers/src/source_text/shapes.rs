@@ -190,7 +190,8 @@ const HARMLESS: &[&str] = &[
     "        secretName: eks-creds",
     "--service-account-signing-key-file=/etc/kubernetes/pki/sa.key",
     "--tls-private-key-file=/var/lib/kubelet/pki/kubelet.key",
-    "--image-credential-provider-config /etc/eks/image-credential-provider/config.json --image-credential-provider-bin-dir /etc/eks/image-credential-provider",
+    "--image-credential-provider-config /etc/eks/image-credential-provider/config.json \
+     --image-credential-provider-bin-dir /etc/eks/image-credential-provider",
     "--image-credential-provider-config=/etc/eks/image-credential-provider/config.json",
     "cd $(pwd)",
     "PWD=/root ls",
@@ -248,9 +249,11 @@ const HARMLESS: &[&str] = &[
     "--node-labels=a=b,c=d",
     "signature: ",
     "hostname.hvs.example.com",
-    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized",
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin \
+     returns error: cni plugin not initialized",
     "kubelet stopped posting node status.",
-    "/etc/eks/bootstrap.sh shop --b64-cluster-ca $CA --apiserver-endpoint https://x.eks.amazonaws.com --dns-cluster-ip 172.20.0.10",
+    "/etc/eks/bootstrap.sh shop --b64-cluster-ca $CA --apiserver-endpoint https://x.eks.amazonaws.com --dns-cluster-ip \
+     172.20.0.10",
     "tokens per second: 5",
     "ln -s /etc/a /etc/b",
     "useradd -u 1001 -g 1001 bob",

@@ -4,8 +4,8 @@ use super::Span;
 
 /// How tokens begin, and how many characters follow at least.
 ///
-/// The kinds are those that gitleaks knows (config/gitleaks.toml); its file was not compared. Each is reduced to its fixed
-/// beginning. A prefix that people use in names too asks for more characters behind it.
+/// The kinds are those that gitleaks knows (config/gitleaks.toml); its file was not compared. Each is reduced to its
+/// fixed beginning. A prefix that people use in names too asks for more characters behind it.
 #[rustfmt::skip]
 const PREFIXES: &[(&str, usize)] = &[
     // AWS: access keys, temporary ones, API keys of Bedrock.

@@ -138,7 +138,8 @@ impl CallParts {
         self.call.cluster_name =
             name.map(|word| Located { value: word.text.as_str().to_owned(), span: word.text.span() });
         if let Some(word) = name.filter(|word| word.text.as_str().starts_with("--")) {
-            let message = "bootstrap.sh takes this whole text for the cluster's name: it is the first word that it does not know as an option";
+            let message = "bootstrap.sh takes this whole text for the cluster's name: it is the first word that it \
+                           does not know as an option";
             self.defect(DefectKind::ClusterNameIsOption, word.text.span(), message.to_owned());
         }
         if name.is_none() && self.call.completes && self.call.exact {
@@ -158,7 +159,8 @@ impl CallParts {
                         self.equals_forms.push(word.text.from(option.len() + 1));
                     }
                     let message = format!(
-                        "bootstrap.sh takes {option} and its value as two words; written with `=` the whole option is ignored"
+                        "bootstrap.sh takes {option} and its value as two words; written with `=` the whole option is \
+                         ignored"
                     );
                     self.defect(DefectKind::OptionWithEquals, word.text.span(), message);
                 }

@@ -357,7 +357,9 @@ mod tests {
 
     #[test]
     fn labels_and_taints_become_the_kubelets_flags() {
-        let text = "[settings.kubernetes]\nmax-pods = 58\n[settings.kubernetes.node-labels]\n\"a/b\" = \"c\"\n[settings.kubernetes.node-taints]\n\"karpenter.sh/unregistered\" = [\":NoExecute\"]\nx = [\"y:NoSchedule\", \"z:NoExecute\"]\n";
+        let text = "[settings.kubernetes]\nmax-pods = 58\n[settings.kubernetes.node-labels]\n\"a/b\" = \
+                    \"c\"\n[settings.kubernetes.node-taints]\n\"karpenter.sh/unregistered\" = [\":NoExecute\"]\nx = \
+                    [\"y:NoSchedule\", \"z:NoExecute\"]\n";
         let settings = read(text, true);
         assert_eq!(settings.labels[0].0.as_str(), "a/b=c");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The configuration of Ignition, which sets up Fedora CoreOS and Flatcar at their first boot. nodewhy tells it apart from
-//! other texts, and does not judge it.
+//! The configuration of Ignition, which sets up Fedora CoreOS and Flatcar at their first boot. nodewhy tells it apart
+//! from other texts, and does not judge it.
 
 use super::has_placeholder;
 use serde_json::Value;

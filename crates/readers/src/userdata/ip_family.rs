@@ -31,8 +31,8 @@ impl IpFamily {
 }
 
 impl UserData {
-    /// The IP family that the text decides on, and what decides it. Elsewhere than on Custom, Karpenter's part does, but
-    /// for a first call of bootstrap.sh on AL2.
+    /// The IP family that the text decides on, and what decides it. Elsewhere than on Custom, Karpenter's part does,
+    /// but for a first call of bootstrap.sh on AL2.
     pub fn ip_family(&self) -> Option<Located<IpFamily>> {
         match self.family {
             Family::Al2 => self.by_call(),

@@ -6,8 +6,8 @@
 pub const NEWEST: u32 = 37;
 
 /// The flags of that kubelet.
-// kubernetes v1.37.2 cmd/kubelet/app/options: its flag set, which tests/e2e/oracles prints; and what component-base's JSON
-// logging, cobra and Windows add.
+// kubernetes v1.37.2 cmd/kubelet/app/options: its flag set, which tests/e2e/oracles prints; and what component-base's
+// JSON logging, cobra and Windows add.
 #[rustfmt::skip]
 pub const KNOWN: &[&str] = &[
     "address", "allowed-unsafe-sysctls", "anonymous-auth", "authentication-token-webhook",

@@ -427,8 +427,8 @@ fn of_levels(levels: &[&str]) -> Option<String> {
 }
 
 /// Why the kubelet refuses this value of a flag, and where in the value.
-// pflag v1.0.9 int32.go, bool.go, duration.go; component-base v0.36.3 cli/flag/map_string_string.go, map_string_bool.go,
-// langle_separated_map_string_string.go; kubernetes v1.36.3 pkg/util/flag/flags.go IPVar
+// pflag v1.0.9 int32.go, bool.go, duration.go; component-base v0.36.3 cli/flag/map_string_string.go,
+// map_string_bool.go, langle_separated_map_string_string.go; kubernetes v1.36.3 pkg/util/flag/flags.go IPVar
 pub fn flag_refusal(name: &str, value: &str) -> Option<(Span, String)> {
     let (kind, path) = flag(name)?;
     let whole = Span::new(0, value.len());
@@ -478,8 +478,8 @@ pub fn flag_refusal(name: &str, value: &str) -> Option<(Span, String)> {
 // karpenter-provider-aws v1.15.0 pkg/apis/v1/kubeletconfiguration_validation.go karpenterOwnedFields
 pub const OWNED_BY_KARPENTER: &str = "registerWithTaints";
 
-/// The fields of `spec.kubelet` of a node class whose values the API server, Karpenter or a kubelet refuses: each with its
-/// path below `spec.kubelet`, and why. Karpenter refuses [`OWNED_BY_KARPENTER`] whatever its value is.
+/// The fields of `spec.kubelet` of a node class whose values the API server, Karpenter or a kubelet refuses: each with
+/// its path below `spec.kubelet`, and why. Karpenter refuses [`OWNED_BY_KARPENTER`] whatever its value is.
 // karpenter-provider-aws v1.14.1 pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml; v1.15.0
 // pkg/apis/v1/kubeletconfiguration_validation.go, which takes every field of the kubelet's, and CEL in maxPods,
 // kubeReserved and systemReserved
@@ -635,7 +635,8 @@ mod tests {
             "shutdownGracePeriod: ${grace}",
             "shutdownGracePeriod: null",
             "shutdownGracePeriod:",
-            "evictionHard: {memory.available: 100Mi, nodefs.available: 10%, imagefs.inodesFree: \"0%\", pid.available: \"500\"}",
+            "evictionHard: \
+             {memory.available: 100Mi, nodefs.available: 10%, imagefs.inodesFree: \"0%\", pid.available: \"500\"}",
             "evictionHard: {memory.available: \"${hard}\"}",
             "evictionMinimumReclaim: {nodefs.available: 500Mi, memory.available: 0Mi, imagefs.available: 5%}",
             "systemReserved: {cpu: \"1\", memory: \"1e9\", ephemeral-storage: 1Gi, pid: \"1000\"}",

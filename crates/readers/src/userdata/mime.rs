@@ -105,7 +105,8 @@ pub fn read(text: &str) -> Archive {
         if let Some(span) = header.malformed {
             archive.fault = Some((
                 header.foreign.unwrap_or(span),
-                "this line stands in the header of a part, which is not `Name: value` throughout; an empty line must end the header, and is missing before it",
+                "this line stands in the header of a part, which is not `Name: value` throughout; an empty line must \
+                 end the header, and is missing before it",
             ));
             return archive;
         }
@@ -219,7 +220,8 @@ fn is_header(name: &str) -> bool {
 /// The parameters behind the media type, each with its value.
 // Go 1.25 mime ParseMediaType, consumeMediaParam, consumeValue
 fn parameters(content_type: &str) -> Result<Vec<(String, String)>, &'static str> {
-    const INVALID: &str = "the Content-Type has an invalid media parameter: a boundary with other characters than letters, digits and -_.+ needs quotes";
+    const INVALID: &str = "the Content-Type has an invalid media parameter: a boundary with other characters than \
+                           letters, digits and -_.+ needs quotes";
     let mut parameters: Vec<(String, String)> = Vec::new();
     let mut rest =
         content_type.split_once(';').map_or("", |(base, _)| content_type.get(base.len()..).unwrap_or_default());
@@ -285,7 +287,9 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 mod tests {
     use super::*;
 
-    const ARCHIVE: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\n\n#!/bin/bash\necho\n\n--//\nContent-Type: application/node.eks.aws\n\nkind: NodeConfig\n--//--\n";
+    const ARCHIVE: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: \
+                           text/x-shellscript; charset=\"us-ascii\"\n\n#!/bin/bash\necho\n\n--//\nContent-Type: \
+                           application/node.eks.aws\n\nkind: NodeConfig\n--//--\n";
 
     #[test]
     fn parts_end_before_the_line_end_of_the_delimiter() {

@@ -277,7 +277,9 @@ mod tests {
     #[test]
     fn flags_and_fields_are_found_with_their_places() {
         let text = format!(
-            "{HEAD}spec:\n  cluster: {{name: prod}}\n  kubelet:\n    flags:\n    - --v=2\n    config:\n      maxPods: 58\n      registerWithTaints:\n      - {{key: a, value: b, effect: NoSchedule}}\n      - key: c\n        effect: NoExecute\n"
+            "{HEAD}spec:\n  cluster: {{name: prod}}\n  kubelet:\n    flags:\n    - --v=2\n    config:\n      maxPods: \
+             58\n      registerWithTaints:\n      - {{key: a, value: b, effect: NoSchedule}}\n      - key: c\n        \
+             effect: NoExecute\n"
         );
         let config = whole(&text).unwrap();
         assert_eq!(config.cluster_name.unwrap().value, "prod");

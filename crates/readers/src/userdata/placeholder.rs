@@ -32,7 +32,8 @@ fn is_named(text: &str) -> bool {
     })
 }
 
-/// The byte of a line at which a directive begins: `%{ if x ~}` anywhere, `{{- if x }}` and `{% if x %}` at the beginning.
+/// The byte of a line at which a directive begins: `%{ if x ~}` anywhere, `{{- if x }}` and `{% if x %}` at the
+/// beginning.
 fn starts(line: &str) -> Option<usize> {
     let is_directive = |rest: &str| {
         let rest = rest.trim_start_matches(['-', '~', '+', ' ']);

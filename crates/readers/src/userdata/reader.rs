@@ -215,8 +215,8 @@ impl Reader<'_> {
         let mut ends = text.match_indices("\r\n").map(|(at, _)| span.start + at);
         let Some(first) = ends.clone().next() else { return };
         if let Some(at) = ends.find(in_call) {
-            let message = "this line ends in a carriage return, which the shell takes for a part of the command: only the first line decides \
-                           whether cloud-init takes them out";
+            let message = "this line ends in a carriage return, which the shell takes for a part of the command: only \
+                           the first line decides whether cloud-init takes them out";
             self.defect(DefectKind::CarriageReturn, Span::new(at, at + 1), message);
         } else {
             self.unread(Span::new(first, first + 1));
@@ -296,7 +296,8 @@ impl Reader<'_> {
         let span = if span.end > span.start { span } else { command.span };
         let reading = bootstrap::read(arguments, span);
         if let Some(blank) = arguments.last().filter(|word| self.is_escaped_blank(word)) {
-            let message = "a blank follows this `\\`, so the command ends here and the shell runs the next line as a command of its own";
+            let message = "a blank follows this `\\`, so the command ends here and the shell runs the next line as a \
+                           command of its own";
             self.defect(DefectKind::BlankAfterBackslash, blank.text.span(), message);
         }
         let never = match command.runs {
@@ -459,7 +460,8 @@ impl Reader<'_> {
         let typographic =
             words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.place(at).start));
         if let Some(at) = typographic {
-            let message = "the kubelet exits over this typographic character, which is no ASCII quote or dash and becomes a part of its flags";
+            let message = "the kubelet exits over this typographic character, which is no ASCII quote or dash and \
+                           becomes a part of its flags";
             return self.defect(DefectKind::TypographicCharacter, character(self.text, at), message);
         }
         for &span in &line.stray {
@@ -511,8 +513,8 @@ impl Reader<'_> {
             Ok(config) => self.data.node_configs.push(config),
             // The user never said NodeConfig: Karpenter found that the text happens to be YAML.
             Err(defect) if by_content && !nodeconfig::names_itself_node_config(self.text) && !names_kind => {
-                let message = "Karpenter takes this text for a NodeConfig because it parses as YAML; nodeadm then fails over it. \
-                               Sent as a MIME part of its own type it would be what it is meant to be";
+                let message = "Karpenter takes this text for a NodeConfig because it parses as YAML; nodeadm then \
+                               fails over it. Sent as a MIME part of its own type it would be what it is meant to be";
                 self.defect(DefectKind::MisreadAsNodeConfig, defect.span, message);
             }
             Err(defect) => self.data.defects.push(defect),
@@ -644,7 +646,8 @@ impl Reader<'_> {
                 let refused = kubelet_flags::refused_labels(&argument.value).into_iter();
                 for (key, span) in refused.filter(|(key, _)| argument.is_certain_of(key)) {
                     let message = format!(
-                        "the kubelet exits over this label: {key} lies in a Kubernetes domain that is not the kubelet's to set"
+                        "the kubelet exits over this label: {key} lies in a Kubernetes domain that is not the \
+                         kubelet's to set"
                     );
                     found.push(Defect { kind: DefectKind::RefusedLabel, span: argument.place(span), message });
                 }

@@ -33,7 +33,8 @@ fn families_are_named_by_field_and_by_alias() {
 
 #[test]
 fn the_equals_form_loses_the_taint_and_a_blank_keeps_it() {
-    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod \
+                --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
     let data = read(text, Family::Custom);
     assert_eq!(losses(&data), [("register-with-taints", Loss::EqualsForm)]);
     assert_eq!(
@@ -51,13 +52,16 @@ fn the_equals_form_loses_the_taint_and_a_blank_keeps_it() {
 
 #[test]
 fn the_space_form_of_a_flag_works_too() {
-    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--register-with-taints \"karpenter.sh/unregistered:NoExecute\"'\n";
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--register-with-taints \
+                \"karpenter.sh/unregistered:NoExecute\"'\n";
     assert_eq!(taints(&read(text, Family::Custom)), ["karpenter.sh/unregistered=:NoExecute"]);
 }
 
 #[test]
 fn continued_lines_and_variables_are_followed() {
-    let text = "#!/bin/bash\nCLUSTER=prod\nTAINTS=karpenter.sh/unregistered:NoExecute\nARGS=\"--register-with-taints=${TAINTS} --node-labels=a=b\"\n/etc/eks/bootstrap.sh \"$CLUSTER\" \\\n  --use-max-pods false \\\n  --kubelet-extra-args \"$ARGS\"\n";
+    let text = "#!/bin/bash\nCLUSTER=prod\nTAINTS=karpenter.sh/unregistered:NoExecute\nARGS=\"--register-with-taints=${TAINTS} \
+                --node-labels=a=b\"\n/etc/eks/bootstrap.sh \"$CLUSTER\" \\\n  --use-max-pods false \\\n  \
+                --kubelet-extra-args \"$ARGS\"\n";
     let data = read(text, Family::Custom);
     assert_eq!(taints(&data), ["karpenter.sh/unregistered=:NoExecute"]);
     assert_eq!(data.bootstrap_calls[0].cluster_name.as_ref().unwrap().value, "prod");
@@ -78,7 +82,8 @@ fn an_unknown_variable_makes_the_value_uncertain() {
 
 #[test]
 fn inner_single_quotes_lose_everything_on_amazon_linux_2() {
-    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \"--register-with-taints='a=b:NoSchedule' --v=2\"\n";
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \"--register-with-taints='a=b:NoSchedule' \
+                --v=2\"\n";
     let data = read(text, Family::Al2);
     assert_eq!(losses(&data), [("register-with-taints", Loss::AssignmentDropped), ("v", Loss::AssignmentDropped)]);
     assert!(data.arguments.iter().all(|a| a.exact));
@@ -88,7 +93,8 @@ fn inner_single_quotes_lose_everything_on_amazon_linux_2() {
 
 #[test]
 fn a_users_own_call_runs_before_karpenters_and_a_second_one_is_too_late() {
-    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--node-labels=a=b'\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=2'\n";
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \
+                '--node-labels=a=b'\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=2'\n";
     let data = read(text, Family::Al2);
     assert!(data.starts_kubelet_before_karpenter());
     assert_eq!(losses(&data), [("v", Loss::KubeletRunsAlready)]);
@@ -98,7 +104,8 @@ fn a_users_own_call_runs_before_karpenters_and_a_second_one_is_too_late() {
 
 #[test]
 fn only_one_branch_of_a_condition_is_taken() {
-    let text = "#!/bin/bash\nif [ -f /x ]; then\n  /etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=1'\nelse\n  /etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=2'\nfi\n";
+    let text = "#!/bin/bash\nif [ -f /x ]; then\n  /etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=1'\nelse\n  \
+                /etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=2'\nfi\n";
     let data = read(text, Family::Custom);
     assert_eq!(
         data.arguments.iter().map(|a| (a.value.as_str(), a.exact, a.is_taken())).collect::<Vec<_>>(),
@@ -108,7 +115,8 @@ fn only_one_branch_of_a_condition_is_taken() {
 
 #[test]
 fn the_last_taint_flag_wins_and_labels_add_up() {
-    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--register-with-taints=a:NoSchedule --node-labels=x=1,y=1 --register-with-taints=b:NoSchedule --node-labels=x=2'\n";
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--register-with-taints=a:NoSchedule \
+                --node-labels=x=1,y=1 --register-with-taints=b:NoSchedule --node-labels=x=2'\n";
     let data = read(text, Family::Custom);
     assert_eq!(taints(&data), ["b=:NoSchedule"]);
     assert!(matches!(data.arguments[0].fate, Fate::Overridden(By::Later(_))));
@@ -131,7 +139,9 @@ fn a_flag_cut_off_from_its_value_stops_the_kubelet() {
 
 #[test]
 fn a_refused_label_and_a_bad_taint_are_defects_at_their_places() {
-    let text = "#!/bin/bash -xe\n/etc/eks/bootstrap.sh batch --use-max-pods false \\\n  --kubelet-extra-args '--node-labels=kubernetes.io/lifecycle=spot,workload=batch --register-with-taints=a=b:noschedule --max-pods=58'\n";
+    let text = "#!/bin/bash -xe\n/etc/eks/bootstrap.sh batch --use-max-pods false \\\n  --kubelet-extra-args \
+                '--node-labels=kubernetes.io/lifecycle=spot,workload=batch --register-with-taints=a=b:noschedule \
+                --max-pods=58'\n";
     let data = read(text, Family::Custom);
     assert_eq!(kinds(&data), [DefectKind::RefusedLabel, DefectKind::InvalidTaints]);
     assert_eq!(data.defects[0].span.of(text), "kubernetes.io/lifecycle=spot");
@@ -188,7 +198,8 @@ fn a_taint_flag_of_a_node_config_wins_over_karpenters_field() {
 #[test]
 fn a_taint_field_of_a_node_config_is_karpenters_unless_the_family_is_custom() {
     let text = node_config(
-        "    config:\n      registerWithTaints:\n      - {key: karpenter.sh/unregistered, effect: NoExecute}\n      shutdownGracePeriod: 30s\n",
+        "    config:\n      registerWithTaints:\n      - {key: karpenter.sh/unregistered, effect: NoExecute}\n      \
+         shutdownGracePeriod: 30s\n",
     );
     let data = read(&text, Family::Al2023);
     assert_eq!(data.arguments[0].fate, Fate::Overridden(By::Karpenter));
@@ -229,7 +240,8 @@ fn bootstrap_sh_does_not_exist_on_al2023_and_nodeadm_not_on_al2() {
     assert_eq!(losses(&data), [("v", Loss::NoBootstrapScript)]);
     assert_eq!(kinds(&data), [DefectKind::NoBootstrapScript]);
     let archive = format!(
-        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: application/node.eks.aws\n\n{}\n--B--\n",
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: \
+         application/node.eks.aws\n\n{}\n--B--\n",
         node_config("    flags: [--v=2]\n")
     );
     assert_eq!(kinds(&read(&archive, Family::Al2)), [DefectKind::NodeConfigIgnored]);
@@ -239,7 +251,8 @@ fn bootstrap_sh_does_not_exist_on_al2023_and_nodeadm_not_on_al2() {
 
 #[test]
 fn an_unreadable_part_of_an_archive_points_into_the_archive() {
-    let text = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: application/node.eks.aws\n\nkind: NodeConfig\nspec:\n\tx: y\n--B--\n";
+    let text = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: \
+                application/node.eks.aws\n\nkind: NodeConfig\nspec:\n\tx: y\n--B--\n";
     let data = read(text, Family::Al2023);
     assert_eq!(kinds(&data), [DefectKind::NodeConfigUnreadable]);
     assert_eq!(crate::source_text::position(text, data.defects[0].span.start).line, 9);
@@ -247,7 +260,8 @@ fn an_unreadable_part_of_an_archive_points_into_the_archive() {
 
 #[test]
 fn an_archive_that_go_refuses_keeps_the_machine_from_launching() {
-    let text = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/x-shellscript\n\n#!/bin/bash\n";
+    let text = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: \
+                text/x-shellscript\n\n#!/bin/bash\n";
     let data = read(text, Family::Al2);
     assert_eq!(data.defects[0].consequence(Family::Al2), Consequence::NoLaunch);
     assert_eq!(data.defects[0].consequence(Family::Custom), Consequence::Unknown);
@@ -300,7 +314,8 @@ fn an_ignition_configuration_is_told_apart_and_not_judged() {
 
 #[test]
 fn bottlerocket_taints_are_karpenters_unless_the_family_is_custom() {
-    let text = "[settings.kubernetes.node-taints]\n\"karpenter.sh/unregistered\" = [\":NoExecute\"]\n[settings.kubernetes.node-labels]\n\"karpenter.sh/do-not-sync-taints\" = \"true\"\n";
+    let text = "[settings.kubernetes.node-taints]\n\"karpenter.sh/unregistered\" = \
+                [\":NoExecute\"]\n[settings.kubernetes.node-labels]\n\"karpenter.sh/do-not-sync-taints\" = \"true\"\n";
     let data = read(text, Family::Bottlerocket);
     assert!(data.taints().is_none());
     assert_eq!(data.arguments.iter().filter(|a| a.fate == Fate::Overridden(By::Karpenter)).count(), 1);
@@ -433,7 +448,8 @@ fn a_bottlerocket_table_of_strings_takes_no_number() {
 #[test]
 fn noise_of_sixteen_kib_is_read_to_its_end_and_without_a_panic() {
     const FAMILIES: [Family; 5] = [Family::Al2, Family::Al2023, Family::Bottlerocket, Family::Windows, Family::Custom];
-    let alphabet = "'\"\\$(){}<>|&;`\n\t =:-ax#,[]ö\r%*!@~^--B\n#!/bin/bash\nbootstrap.sh --kubelet-extra-args <<EOF ${X} X=$X MIME-Version: [settings]";
+    let alphabet = "'\"\\$(){}<>|&;`\n\t =:-ax#,[]ö\r%*!@~^--B\n#!/bin/bash\nbootstrap.sh --kubelet-extra-args <<EOF \
+                    ${X} X=$X MIME-Version: [settings]";
     let pieces: Vec<char> = alphabet.chars().collect();
     let mut state = 7_usize;
     for round in 0..40 {

@@ -9,8 +9,8 @@ use super::{ControlPlane, Process, binaries, flag, free_ports};
 const CONFIG: &str = "[Global]\nRegion = eu-west-1\nVPC = vpc-1\nSubnetID = subnet-1\nKubernetesClusterID = test\n";
 
 impl ControlPlane {
-    /// Starts the part of it that initializes Nodes, for the AWS at that address and with the rights of that kubeconfig.
-    /// So many Nodes at a time; it is killed when the value is dropped.
+    /// Starts the part of it that initializes Nodes, for the AWS at that address and with the rights of that
+    /// kubeconfig. So many Nodes at a time; it is killed when the value is dropped.
     pub fn cloud_controller(&self, aws: &str, kubeconfig: &Path, workers: u8) -> Process {
         let config = self.folder.path().join("cloud.conf");
         fs::write(&config, CONFIG).expect("the folder is writable");

@@ -226,7 +226,8 @@ pub fn deny_changes_of_nodes(control_plane: &ControlPlane, nodepool: &str) {
 
 fn deny_updates(control_plane: &ControlPlane, nodepool: &str, of: &str, (group, resource): (&str, &str)) {
     let name = format!("{nodepool}-no-{of}");
-    let policy = json!({ "validations": [{ "expression": "false", "message": format!("{resource} need the annotation owner") }] });
+    let policy = json!({ "validations": [{ "expression": "false", "message": format!("{resource} need the annotation \
+        owner") }] });
     let rules = json!([
         { "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource], "operations": ["UPDATE"] },
         { "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"] },

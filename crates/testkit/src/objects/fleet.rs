@@ -146,19 +146,22 @@ pub fn node(n: usize) -> Value {
             "allocatable": {"cpu": "1930m", "ephemeral-storage": "18242267924", "hugepages-1Gi": "0", "hugepages-2Mi": "0", "memory": "7220184Ki", "pods": "29"},
             "capacity": {"cpu": "2", "ephemeral-storage": "20959212Ki", "hugepages-1Gi": "0", "hugepages-2Mi": "0", "memory": "7910360Ki", "pods": "29"},
             "conditions": [
-                condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+                condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory \
+                    available"),
                 condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
                 condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
                 condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
                 condition("KernelReady", "True", "KernelIsReady", "Monitoring for the Kernel system is active"),
-                condition("NetworkingReady", "True", "NetworkingIsReady", "Monitoring for the Networking system is active")
+                condition("NetworkingReady", "True", "NetworkingIsReady", "Monitoring for the Networking system is \
+                    active")
             ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
             "images": (0..30).map(image).collect::<Vec<_>>(),
             "nodeInfo": {
                 "architecture": "amd64", "bootID": format!("0c000000-0000-4000-8000-{n:012x}"), "containerRuntimeVersion": "containerd://2.1.4",
                 "kernelVersion": "6.12.40-64.114.amzn2023.x86_64", "kubeProxyVersion": "", "kubeletVersion": "v1.34.1-eks-113cf36",
-                "machineID": format!("{n:032x}"), "operatingSystem": "linux", "osImage": "Amazon Linux 2023.9.20251027", "systemUUID": format!("ec200000-0000-4000-8000-{n:012x}")
+                "machineID": format!("{n:032x}"), "operatingSystem": "linux", "osImage": "Amazon Linux \
+                    2023.9.20251027", "systemUUID": format!("ec200000-0000-4000-8000-{n:012x}")
             }
         }
     })

@@ -98,7 +98,8 @@ pub const ALL: [Incident; 6] = [
         had_joined: true,
         changes: |_| {
             (
-                json!({"status": {"conditions": [condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")]}}),
+                json!({"status": {"conditions": [condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped \
+                    posting node status.")]}}),
                 json!({}),
             )
         },

@@ -47,7 +47,8 @@ pub fn table(source: &dyn Fn(&str) -> Result<PathBuf, String>, minors: RangeIncl
         }
     }
     let mut table = format!(
-        "# k8s.io/kubernetes and its libraries, 1.{first}.0 to 1.{last}.0\n# gate\tfirst minor\tlast minor\tlocked from\tto\n"
+        "# k8s.io/kubernetes and its libraries, 1.{first}.0 to 1.{last}.0\n# gate\tfirst minor\tlast minor\tlocked \
+         from\tto\n"
     );
     for (name, Known { first, last, locked }) in gates {
         let (since, to) = locked.map_or_else(Default::default, |(since, to)| (since.to_string(), to.to_string()));

@@ -41,7 +41,8 @@ pub fn config(source: Sources<'_>, minors: RangeInclusive<u32>) -> Result<String
         }
     }
     let mut table = format!(
-        "# k8s.io/kubelet config/v1beta1 and the types of component-base in it, 1.{first}.0 to 1.{last}.0\n# path\ttype\tfirst minor\tlast minor\n"
+        "# k8s.io/kubelet config/v1beta1 and the types of component-base in it, 1.{first}.0 to 1.{last}.0\n# \
+         path\ttype\tfirst minor\tlast minor\n"
     );
     for (path, (kind, first, last)) in rows {
         let _ = writeln!(table, "{path}\t{kind}\t{first}\t{last}");

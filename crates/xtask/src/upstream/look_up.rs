@@ -66,8 +66,8 @@ impl Unpacked<'_> {
     }
 }
 
-/// What differs in `newer` from what the table and the rows of log lines say, and how many strings were looked up. A row of
-/// log lines has no end: it counts if `pinned`, the newest version that the tests look at, still has it.
+/// What differs in `newer` from what the table and the rows of log lines say, and how many strings were looked up. A
+/// row of log lines has no end: it counts if `pinned`, the newest version that the tests look at, still has it.
 pub fn differences(
     table: &Table,
     lines: &[SaidLine],

@@ -70,7 +70,8 @@ impl Report {
             "Every pin is at the newest release.".to_owned()
         } else {
             format!(
-                "Pins behind: {newer}. Strings looked up in newer versions: {}. Vanished: {}. Moved: {}. Unexpected: {}.",
+                "Pins behind: {newer}. Strings looked up in newer versions: {}. Vanished: {}. Moved: {}. Unexpected: \
+                 {}.",
                 self.looked_up,
                 vanished.len(),
                 moved.len(),

@@ -25,8 +25,8 @@ impl Version {
         numbers.next().is_none().then_some(version)
     }
 
-    /// Whether somebody released it. Pre-releases, pseudo-versions (a commit, not a release) and `+incompatible` versions
-    /// (from before the project was a module) have more than the three numbers.
+    /// Whether somebody released it. Pre-releases, pseudo-versions (a commit, not a release) and `+incompatible`
+    /// versions (from before the project was a module) have more than the three numbers.
     pub fn is_release(&self) -> bool {
         self.rest.is_empty()
     }

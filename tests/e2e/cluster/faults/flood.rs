@@ -45,7 +45,8 @@ async fn thousands_of_events_and_objects_of_a_megabyte_delay_no_verdict() {
         .unwrap();
     let role = |n: usize| {
         format!(
-            "- rolearn: arn:aws:iam::111122223333:role/a-role-with-a-long-name-{n}\n  username: u{n}\n  groups: [a, b]\n"
+            "- rolearn: arn:aws:iam::111122223333:role/a-role-with-a-long-name-{n}\n  username: u{n}\n  groups: [a, \
+             b]\n"
         )
     };
     let map =

@@ -48,12 +48,18 @@ pub(super) fn refused_by_plugin(
         let main = &main.metadata.name;
         let alone = format!("containerd loads only the configuration of its plugin, and not that of {main}");
         let why = format!(
-            "{gets_none}: containerd loads only the configuration of plugin {plugin} of DaemonSet {set}. DaemonSet {main}, which assigns pod IPs, is not chained"
+            "{gets_none}: containerd loads only the configuration of plugin {plugin} of DaemonSet {set}. DaemonSet \
+             {main}, which assigns pod IPs, is not chained"
         );
         return Some(
             Obstacle::new(Proof::Lasting, why, owner.blame.clone(), agent.link(says))
                 .behind(Link::new(format!("Pod/{}", owner.name), alone))
-                .fix(format!("Use a version of DaemonSet {set} that waits for the configuration of {main} and chains itself to it. On this node remove its own file from /etc/cni/net.d and restart pod {}, or replace the node, which evicts its pods.", owner.name))
+                .fix(format!(
+                    "Use a version of DaemonSet {set} that waits for the configuration of {main} and chains itself to \
+                     it. On this node remove its own file from /etc/cni/net.d and restart pod {}, or replace the node, \
+                     which evicts its pods.",
+                    owner.name
+                ))
                 .step(Risk::Inspect, "See what it installed", log),
         );
     }
@@ -63,9 +69,20 @@ pub(super) fn refused_by_plugin(
         return Some(
             Obstacle::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
                 .behind(Link::new(format!("Pod/{}", owner.name), "it has no free address for pods"))
-                .fix(format!("Give the node more addresses: a larger range or subnet for DaemonSet {set}, or fewer pods (maxPods). If it has free ones that {set} does not use, restart pod {} and upgrade. The restart leaves running pods alone.", owner.name))
+                .fix(format!(
+                    "Give the node more addresses: a larger range or subnet for DaemonSet {set}, or fewer pods \
+                     (maxPods). If it has free ones that {set} does not use, restart pod {} and upgrade. The restart \
+                     leaves running pods alone.",
+                    owner.name
+                ))
                 .step(Risk::Inspect, "Read its log", log.clone())
-                .ask(format!("Why has {set} no address: is its range or subnet full, or did it not take the addresses that it got?"), log),
+                .ask(
+                    format!(
+                        "Why has {set} no address: is its range or subnet full, or did it not take the addresses that \
+                         it got?"
+                    ),
+                    log,
+                ),
         );
     }
     let why = format!("{gets_none}: plugin {plugin} belongs to DaemonSet {set}, whose pod {} is Ready", owner.name);
@@ -101,7 +118,11 @@ fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str
     Some(
         Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", name), agent.link(says))
             .behind(Link::new(format!("Node/{name}"), left))
-            .fix(format!("Delete the configuration of {plugin} from /etc/cni/net.d on this node, so that containerd uses the current plugin's. Or replace the node (drain it and delete its NodeClaim), since new nodes never had it."))
+            .fix(format!(
+                "Delete the configuration of {plugin} from /etc/cni/net.d on this node, so that containerd uses the \
+                 current plugin's. Or replace the node (drain it and delete its NodeClaim), since new nodes never had \
+                 it."
+            ))
             .step(Risk::Mutating, "Keep new pods away until then", format!("kubectl cordon {name}"))
             .ask(format!("Is there a DaemonSet of {plugin} under another name?"), "kubectl get daemonsets -A"),
     )
@@ -116,7 +137,12 @@ fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Obstacle {
     let log = format!("kubectl describe pod -n {} {}", agent.namespace, agent.name);
     Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
         .behind(Link::new(format!("DaemonSet/{}", agent.set), each_other))
-        .fix(format!("Replace the node, which evicts its pods. Or remove {plugin} from /etc/cni/net.d there until pod {} runs, which adds it again. Use a version of DaemonSet {} whose plugin accepts its own pod, or run that pod in the host's network.", agent.name, agent.set))
+        .fix(format!(
+            "Replace the node, which evicts its pods. Or remove {plugin} from /etc/cni/net.d there until pod {} runs, \
+             which adds it again. Use a version of DaemonSet {} whose plugin accepts its own pod, or run that pod in \
+             the host's network.",
+            agent.name, agent.set
+        ))
         .step(Risk::Inspect, "See what the plugin lacks", log.clone())
         .ask(format!("Does plugin {plugin} lack something that only pod {} brings?", agent.name), log)
 }
@@ -157,7 +183,8 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
     let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
     if let Some(taint) = pod.unscheduled().and_then(|said| taint_of_its_own(case, node, agent, pod, said)) {
         let why = format!(
-            "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name} does not tolerate {taint}, which all Nodes have. The taint goes only once {} is Ready, so both wait for each other",
+            "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name} does not tolerate \
+             {taint}, which all Nodes have. The taint goes only once {} is Ready, so both wait for each other",
             agent.name, agent.set
         );
         return Some(
@@ -183,7 +210,8 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
 }
 
 /// The taint that keeps it off every Node and goes only once the agent works.
-/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `nodeConditionToTaintKeyStatusMap`.
+/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go
+/// `nodeConditionToTaintKeyStatusMap`.
 fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, said: &str) -> Option<&'c Taint> {
     const OF_NETWORK: [&str; 2] = [NOT_READY, "node.kubernetes.io/network-unavailable"];
     let goes_with_it = |taint: &Taint| {
@@ -216,7 +244,10 @@ fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods:
     Some(
         Obstacle::new(Proof::Open, why, blame, agent.link(says))
             .behind(Link::new(format!("Deployment/{TYPHA}"), only))
-            .fix(format!("Open TCP port {TYPHA_PORT} between the nodes in their security groups, because calico-node reads the API server through Typha. This disrupts nothing."))
+            .fix(format!(
+                "Open TCP port {TYPHA_PORT} between the nodes in their security groups, because calico-node reads the \
+                 API server through Typha. This disrupts nothing."
+            ))
             .step(Risk::Inspect, "See what it logs about Typha", log.clone())
             .ask(format!("Does pod {} reach Typha?", agent.name), log),
     )
@@ -229,7 +260,8 @@ fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Op
         return None;
     }
     let lacks = format!(
-        "{type_} has 2 network interfaces for the VPC CNI: custom networking excludes the first for pods, and ENABLE_POD_ENI keeps the other for security groups for pods"
+        "{type_} has 2 network interfaces for the VPC CNI: custom networking excludes the first for pods, and \
+         ENABLE_POD_ENI keeps the other for security groups for pods"
     );
     let blame = match case.claim.and_then(NodeClaim::node_pool) {
         Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
@@ -239,7 +271,10 @@ fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Op
     Some(
         Obstacle::new(Proof::Lasting, format!("pod {} fails: {says}; {lacks}", agent.name), blame, agent.link(says))
             .behind(Link::new(format!("Node/{}", node.name()), lacks))
-            .fix("Exclude types with fewer than three network interfaces in the NodePool (mostly size medium), or turn off custom networking or ENABLE_POD_ENI on aws-node.")
+            .fix(
+                "Exclude types with fewer than three network interfaces in the NodePool (mostly size medium), or turn \
+                 off custom networking or ENABLE_POD_ENI on aws-node.",
+            )
             .step(Risk::Inspect, "See the two settings", describe),
     )
 }

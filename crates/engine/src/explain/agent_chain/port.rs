@@ -25,13 +25,15 @@ pub(super) fn taken(
     let Some(holder) = holders.first() else {
         return Obstacle::new(Proof::Open, fails(&format!("; another program has {what}")), agent.blame.clone(), link)
             .fix(format!(
-                "Find the program that has {what}: another agent in the node's network or a service of the image. Give one of the two another port.",
+                "Find the program that has {what}: another agent in the node's network or a service of the image. Give \
+                 one of the two another port.",
             ))
             .step(
                 Risk::Inspect,
                 "See which pods are in the Node's network",
                 format!(
-                    "kubectl get pods -A --field-selector spec.nodeName={} -o custom-columns=NAME:.metadata.name,HOST:.spec.hostNetwork",
+                    "kubectl get pods -A --field-selector spec.nodeName={} -o \
+                     custom-columns=NAME:.metadata.name,HOST:.spec.hostNetwork",
                     agent.pod.node()
                 ),
             );
@@ -46,7 +48,10 @@ pub(super) fn taken(
     let object = blame.object.replacen('/', " ", 1);
     Obstacle::new(Proof::Lasting, fails(&format!("; {kind} {name} has {what}")), blame, link)
         .behind(Link::new(format!("Pod/{}", holder.metadata.name), format!("it takes {what}")))
-        .fix(format!("Give {object} another port, or take it out of the node's network (hostNetwork, hostPort). Its pods restart."))
+        .fix(format!(
+            "Give {object} another port, or take it out of the node's network (hostNetwork, hostPort). Its pods \
+             restart."
+        ))
         .step(
             Risk::Inspect,
             "See which ports the other takes",

@@ -10,9 +10,9 @@ use crate::facts::network_plugin::{self, KUBE_PROXY};
 use crate::objects::{Node, Pod};
 use crate::upstream::karpenter::image_tag;
 
-/// The first kube-proxy that asks for EndpointSlices as discovery.k8s.io/v1, and the first API server that has no other.
-/// Sources: kubernetes v1.21.2 cmd/kube-proxy/app/server.go (`Discovery().V1beta1()`), v1.22.0 (`Discovery().V1()`);
-/// "Deprecated API Migration Guide", v1.25.
+/// The first kube-proxy that asks for EndpointSlices as discovery.k8s.io/v1, and the first API server that has no
+/// other. Sources: kubernetes v1.21.2 cmd/kube-proxy/app/server.go (`Discovery().V1beta1()`), v1.22.0
+/// (`Discovery().V1()`); "Deprecated API Migration Guide", v1.25.
 const ASKS_FOR_V1: u32 = 22;
 const SERVES_V1_ONLY: u32 = 25;
 
@@ -27,7 +27,8 @@ pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str
     minor(tag).filter(|own| *own < ASKS_FOR_V1)?;
     let namespace = proxy.metadata.namespace.as_deref().unwrap_or_default();
     let lists = format!(
-        "kube-proxy {tag} asks for EndpointSlices as v1beta1, which Kubernetes 1.{server} does not serve, so it sets up no Service on the node"
+        "kube-proxy {tag} asks for EndpointSlices as v1beta1, which Kubernetes 1.{server} does not serve, so it sets \
+         up no Service on the node"
     );
     let blame =
         Blame::object("apps/v1", "DaemonSet", KUBE_PROXY).namespace(namespace).field("spec.template.spec.containers");
@@ -36,7 +37,9 @@ pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str
         Obstacle::new(Proof::Lasting, why, blame, agent.link(says))
             .behind(Link::new(format!("Pod/{}", proxy.metadata.name), lists))
             .fix(format!(
-                "Upgrade DaemonSet {KUBE_PROXY} (the add-on) to the version of the cluster. kube-proxy must not be more than three minor versions older than the API server. Its pods restart, which disrupts no workload."
+                "Upgrade DaemonSet {KUBE_PROXY} (the add-on) to the version of the cluster. kube-proxy must not be \
+                 more than three minor versions older than the API server. Its pods restart, which disrupts no \
+                 workload."
             ))
             .step(
                 Risk::Inspect,

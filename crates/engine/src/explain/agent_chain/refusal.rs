@@ -75,7 +75,8 @@ impl RefusedPods<'_> {
         let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
         let link = Link::new(format!("DaemonSet/{name}"), self.said.clone());
         let admission = format!(
-            "kubectl get resourcequotas,limitranges -n {namespace}; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+            "kubectl get resourcequotas,limitranges -n {namespace}; kubectl get \
+             validatingwebhookconfigurations,mutatingwebhookconfigurations"
         );
         let see = blame.as_ref().and_then(|blame| see(blame, namespace));
         let mut obstacle =
@@ -112,11 +113,13 @@ impl RefusedPods<'_> {
             let blame = Blame::object("v1", "ResourceQuota", quota).namespace(namespace).field("spec.hard");
             let fix = if said.contains("must specify") {
                 format!(
-                    "Delete ResourceQuota {quota}, remove the limits that system pods do not set, or give namespace {namespace} a LimitRange with defaults. None of this disrupts running pods."
+                    "Delete ResourceQuota {quota}, remove the limits that system pods do not set, or give namespace \
+                     {namespace} a LimitRange with defaults. None of this disrupts running pods."
                 )
             } else {
                 format!(
-                    "Raise ResourceQuota {quota} of namespace {namespace}, or delete it: an exceeded quota rejects system pods too. Neither disrupts running pods."
+                    "Raise ResourceQuota {quota} of namespace {namespace}, or delete it: an exceeded quota rejects \
+                     system pods too. Neither disrupts running pods."
                 )
             };
             return (Some(blame), "it refuses the pod", fix);
@@ -132,7 +135,8 @@ impl RefusedPods<'_> {
                 None => (Blame::object(ADMISSION, "MutatingWebhookConfiguration", webhook), String::new()),
             };
             let fix = format!(
-                "Exclude namespace {namespace} in the webhook {webhook}{held}, or get its service running. If that service only runs on nodes that wait for it, nothing ever starts."
+                "Exclude namespace {namespace} in the webhook {webhook}{held}, or get its service running. If that \
+                 service only runs on nodes that wait for it, nothing ever starts."
             );
             return (Some(blame), "its webhook rejects the pod", fix);
         }
@@ -140,7 +144,8 @@ impl RefusedPods<'_> {
         if let Some(policy) = named("ValidatingAdmissionPolicy '", &['\'']) {
             let blame = Blame::object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policy);
             let fix = format!(
-                "Exclude namespace {namespace} in ValidatingAdmissionPolicy {policy} or in its binding. This disrupts no running pod."
+                "Exclude namespace {namespace} in ValidatingAdmissionPolicy {policy} or in its binding. This disrupts \
+                 no running pod."
             );
             return (Some(blame), "it denies the pod", fix);
         }
@@ -149,7 +154,8 @@ impl RefusedPods<'_> {
             let blame = Blame::object("v1", "Namespace", namespace)
                 .field("metadata.labels['pod-security.kubernetes.io/enforce']");
             let fix = format!(
-                "Set the level of namespace {namespace} to privileged, because agents of a node need the host. This disrupts no running pod."
+                "Set the level of namespace {namespace} to privileged, because agents of a node need the host. This \
+                 disrupts no running pod."
             );
             return (Some(blame), "its level of Pod Security rejects the pod", fix);
         }
@@ -161,7 +167,8 @@ impl RefusedPods<'_> {
             let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
             let blame = set.field("spec.template.spec.containers.resources");
             let fix = format!(
-                "Change the LimitRange of namespace {namespace} to allow what agents request, or delete it. Or change the requests of DaemonSet {name} to fit."
+                "Change the LimitRange of namespace {namespace} to allow what agents request, or delete it. Or change \
+                 the requests of DaemonSet {name} to fit."
             );
             return (Some(blame), "the requests are outside of the namespace's LimitRange", fix);
         }
@@ -213,7 +220,8 @@ fn see(blame: &Blame, namespace: &str) -> Option<String> {
         "ResourceQuota" => format!("kubectl describe resourcequota -n {namespace} {name}"),
         "ValidatingAdmissionPolicy" => format!("kubectl get validatingadmissionpolicies {name} -o yaml"),
         "MutatingWebhookConfiguration" if blame.field.is_none() => format!(
-            "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml | grep -e '^    name:' -e {name}"
+            "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml | grep -e '^    name:' \
+             -e {name}"
         ),
         "MutatingWebhookConfiguration" => format!("kubectl get mutatingwebhookconfigurations {name} -o yaml"),
         "ValidatingWebhookConfiguration" => format!("kubectl get validatingwebhookconfigurations {name} -o yaml"),

@@ -30,7 +30,8 @@ pub(crate) const ACCESS_REFUSED: &str = "EndpointAccessRefuses";
 pub(super) fn no_names(vpc: &str) -> RefusingHop {
     let said = format!("the VPC {vpc} has DNS support off and no name servers of its own");
     let fix = format!(
-        "Turn on DNS support and DNS host names of {vpc}, or give it DHCP options with name servers. Neither disrupts running nodes."
+        "Turn on DNS support and DNS host names of {vpc}, or give it DHCP options with name servers. Neither disrupts \
+         running nodes."
     );
     of_dns(vpc, "enableDnsSupport", said, fix)
 }
@@ -40,7 +41,8 @@ pub(super) fn no_private_zone(vpc: &str, beyond: &RefusingHop) -> RefusingHop {
     let beyond = &beyond.said;
     let said = format!("the VPC {vpc} has DNS host names off, so the name leads to the public address, and {beyond}");
     let fix = format!(
-        "Turn on DNS host names of {vpc}: without them its private zones do not apply. This does not disrupt running nodes."
+        "Turn on DNS host names of {vpc}: without them its private zones do not apply. This does not disrupt running \
+         nodes."
     );
     of_dns(vpc, "enableDnsHostnames", said, fix)
 }
@@ -69,7 +71,8 @@ pub(super) fn no_address(table: &RouteTable, here: &VpcSubnet, route: &VpcRoute)
         observed: format!("{table}: {ANYWHERE} → {gateway}"),
         said: format!("{subnet} is public ({table} leads to {gateway}), and the instance has no public address"),
         fix: format!(
-            "Select only private subnets: remove the discovery tag from {subnet}, or select by id. Or set associatePublicIPAddress in the node class. New nodes get the change."
+            "Select only private subnets: remove the discovery tag from {subnet}, or select by id. Or set \
+             associatePublicIPAddress in the node class. New nodes get the change."
         ),
     }
 }
@@ -100,7 +103,8 @@ pub(super) fn no_default(table: &RouteTable, subnet: &VpcSubnet) -> RefusingHop 
     let which = if table.main && !table.subnets.contains(&subnet.id) { "the VPC's main table " } else { "" };
     let said = format!("{which}{id} of {of} has no default route");
     let fix = format!(
-        "Give {id} a default route to a NAT gateway. Or give the VPC the endpoints that a private cluster needs: ec2, ecr.api, ecr.dkr, s3, sts and eks. Neither disrupts running nodes."
+        "Give {id} a default route to a NAT gateway. Or give the VPC the endpoints that a private cluster needs: ec2, \
+         ecr.api, ecr.dkr, s3, sts and eks. Neither disrupts running nodes."
     );
     of_table(table, routes(table), said, fix)
 }
@@ -169,7 +173,8 @@ pub(super) fn denied(
         field: if egress { "Entries, outbound" } else { "Entries, inbound" },
         said: format!("the network ACL {id} of {subnet} denies {direction} TCP {ports} ({observed})"),
         fix: format!(
-            "Allow {direction} TCP {ports} in {id}, with a rule of a lower number than the denial. An ACL has no connections, so answers need a rule too."
+            "Allow {direction} TCP {ports} in {id}, with a rule of a lower number than the denial. An ACL has no \
+             connections, so answers need a rule too."
         ),
         observed,
     }
@@ -221,7 +226,8 @@ pub(super) fn not_admitted(cluster: &str, admitted: &[String], own: &[&str]) -> 
         said: format!("the public endpoint of {cluster} accepts {admitted} only, but the instance uses {all}"),
         observed: admitted,
         fix: format!(
-            "Turn on private access of {cluster}, which instances in its VPC then use. Or add {all} to the list of its public endpoint. Neither disrupts running nodes."
+            "Turn on private access of {cluster}, which instances in its VPC then use. Or add {all} to the list of its \
+             public endpoint. Neither disrupts running nodes."
         ),
     }
 }

@@ -402,7 +402,8 @@ fn is_of(name: &str, service: &str) -> bool {
 }
 
 /// Whether some addresses have another route than the default. Gateway endpoints are for S3 and DynamoDB. Private
-/// ranges concern services too, to whose names a private zone may give other addresses; the cluster's own name is EKS's.
+/// ranges concern services too, to whose names a private zone may give other addresses; the cluster's own name is
+/// EKS's.
 fn has_exceptions(table: &RouteTable, of_cluster: bool) -> bool {
     let is_plain = |route: &VpcRoute| match (&route.cidr, &route.prefix_list) {
         (_, Some(_)) => kind(&route.target) == "vpce",

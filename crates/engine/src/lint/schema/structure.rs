@@ -1,6 +1,7 @@
 //! A value against the structure of its schema: types, forms, limits, and fields that the schema does not have.
 //!
-//! Source: apiextensions-apiserver v0.37.2 pkg/apiserver/validation, and pkg/apiserver/schema/pruning for unknown fields.
+//! Source: apiextensions-apiserver v0.37.2 pkg/apiserver/validation, and pkg/apiserver/schema/pruning for unknown
+//! fields.
 
 use readers::userdata::has_expansion;
 use regex::Regex;
@@ -141,8 +142,9 @@ impl Walk {
         }
     }
 
-    /// A file may hold a part of an object that something merges with the rest: a patch of kustomize. Then it lacks more than
-    /// one field, or has nothing else. What merges them replaces lists as a whole, so their items are complete.
+    /// A file may hold a part of an object that something merges with the rest: a patch of kustomize. Then it lacks
+    /// more than one field, or has nothing else. What merges them replaces lists as a whole, so their items are
+    /// complete.
     fn missing(&mut self, schema: &Value, fields: &serde_json::Map<String, Value>) {
         let Some(required) = schema["required"].as_array() else { return };
         let missing: Vec<&str> =

@@ -46,13 +46,38 @@ fn check(case: &Case) -> Opinion {
     let role_created = timestamp(role_created);
     Finding::new(
         Confidence::Certain,
-        format!("The role {role} was created at {role_created}, after its access entry ({created}). The entry belongs to an earlier role of this name, so the API server rejects kubelets with this role."),
-        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", created, "EKS keeps the role's id in the entry, and a recreated role has another id").told_by_aws(at),
+        format!(
+            "The role {role} was created at {role_created}, after its access entry ({created}). The entry belongs to \
+             an earlier role of this name, so the API server rejects kubelets with this role."
+        ),
+        Evidence::new(
+            format!("eks:DescribeAccessEntry {cluster} {arn}"),
+            "createdAt",
+            created,
+            "EKS keeps the role's id in the entry, and a recreated role has another id",
+        )
+        .told_by_aws(at),
     )
-    .with(Evidence::new(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry").told_by_aws(None))
+    .with(
+        Evidence::new(
+            format!("iam:GetInstanceProfile {role}"),
+            "InstanceProfile.Roles[0].CreateDate",
+            role_created.to_string(),
+            "the role is younger than the entry",
+        )
+        .told_by_aws(None),
+    )
     .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix("Delete the access entry and recreate it, so that it belongs to the current role.")
-    .step(Risk::Mutating, "Delete the entry", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
-    .step(Risk::Mutating, "Recreate it for the current role", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")))
+    .step(
+        Risk::Mutating,
+        "Delete the entry",
+        Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")),
+    )
+    .step(
+        Risk::Mutating,
+        "Recreate it for the current role",
+        Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")),
+    )
     .into()
 }

@@ -45,13 +45,30 @@ fn check(case: &Case) -> Opinion {
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
     Finding::new(
         Confidence::Certain,
-        format!("The access entry of the node role {role} in the cluster {cluster} has type {type_}, not {wanted}, so the API server rejects kubelets with this role."),
-        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", type_, "an entry of this type does not authorize nodes, and it takes precedence over aws-auth").told_by_aws(at),
+        format!(
+            "The access entry of the node role {role} in the cluster {cluster} has type {type_}, not {wanted}, so the \
+             API server rejects kubelets with this role."
+        ),
+        Evidence::new(
+            format!("eks:DescribeAccessEntry {cluster} {arn}"),
+            "type",
+            type_,
+            "an entry of this type does not authorize nodes, and it takes precedence over aws-auth",
+        )
+        .told_by_aws(at),
     )
     .with(node_role::shown(case, role))
     .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix(format!("Delete the access entry and recreate it with type {wanted}. EKS cannot change the type of an entry."))
-    .step(Risk::Mutating, "Delete the entry (no Node has joined with it)", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
-    .step(Risk::Mutating, "Recreate it with type {wanted}", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
+    .step(
+        Risk::Mutating,
+        "Delete the entry (no Node has joined with it)",
+        Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")),
+    )
+    .step(
+        Risk::Mutating,
+        "Recreate it with type {wanted}",
+        Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")),
+    )
     .into()
 }

@@ -11,7 +11,8 @@ use readers::aws_auth::{Miss, Verdict};
 
 pub static RULE: Rule = Rule {
     cause: "AwsAuthArnNeverMatches",
-    summary: "The node role's ARN in aws-auth has a path, is an instance profile's, or is malformed, so it matches no caller",
+    summary: "The node role's ARN in aws-auth has a path, is an instance profile's, or is malformed, so it matches no \
+              caller",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,

@@ -242,7 +242,8 @@ fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence
             format!("Node/{}", node.name()),
             r#"status.conditions[?(@.type=="Ready")]"#,
             node.condition("Ready").map(Condition::shown).unwrap_or_default(),
-            "none of these Nodes is Ready, and they stopped within minutes of one another, so no single instance is at fault",
+            "none of these Nodes is Ready, and they stopped within minutes of one another, so no single instance is at \
+             fault",
         ),
         None => Evidence::new(
             case.subject(),
@@ -269,9 +270,20 @@ fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence
     .with_all(lost.by.clone())
     .with_all(lost.role.and_then(|role| node_role::evidence(case, role)))
     .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
-    .fix("Add the node roles again, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes. The kubelets reconnect by themselves. Then find out which tool writes the whole ConfigMap.")
-    .step(Risk::Mutating, format!("Add such a line to mapRoles for each node role: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()))
-    .step(Risk::Inspect, "See which tool wrote the ConfigMap", Some("kubectl get configmap -n kube-system aws-auth -o yaml --show-managed-fields".to_owned()));
+    .fix(
+        "Add the node roles again, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and \
+         system:nodes. The kubelets reconnect by themselves. Then find out which tool writes the whole ConfigMap.",
+    )
+    .step(
+        Risk::Mutating,
+        format!("Add such a line to mapRoles for each node role: {}", commands::map_role(&arn)),
+        Some(commands::EDIT_AWS_AUTH.to_owned()),
+    )
+    .step(
+        Risk::Inspect,
+        "See which tool wrote the ConfigMap",
+        Some("kubectl get configmap -n kube-system aws-auth -o yaml --show-managed-fields".to_owned()),
+    );
     if confidence == Confidence::Certain {
         return finding.into();
     }

@@ -43,7 +43,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         question.confidence(),
         format!(
-            "The authenticator cannot read mapRoles of ConfigMap aws-auth (line {}: {}), so no role is mapped, not even {}.",
+            "The authenticator cannot read mapRoles of ConfigMap aws-auth (line {}: {}), so no role is mapped, not \
+             even {}.",
             place.line, broken.message, question.role
         ),
         Evidence::new(

@@ -54,10 +54,19 @@ fn gone(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
     let finding = Finding::new(
         confidence(case),
         format!("The instance profile {profile} of the instance is gone, {SO}."),
-        seen(profile, "InstanceProfile", "IAM does not know it".to_owned(), "EC2 hands out the role of the profile", at),
+        seen(
+            profile,
+            "InstanceProfile",
+            "IAM does not know it".to_owned(),
+            "EC2 hands out the role of the profile",
+            at,
+        ),
     )
     .blaming(Blame::object("", "InstanceProfile", profile))
-    .fix("Recreate the instance profile with the node role in it, or name another profile in the node class. Then replace the instance.")
+    .fix(
+        "Recreate the instance profile with the node role in it, or name another profile in the node class. Then \
+         replace the instance.",
+    )
     .step(
         Risk::Mutating,
         "Recreate the instance profile",
@@ -76,10 +85,19 @@ fn empty(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
     Finding::new(
         confidence(case),
         format!("The instance profile {profile} of the instance has no role, {SO}."),
-        seen(profile, "InstanceProfile.Roles", "none".to_owned(), "IAM takes a role out of its profiles before it deletes it", at),
+        seen(
+            profile,
+            "InstanceProfile.Roles",
+            "none".to_owned(),
+            "IAM takes a role out of its profiles before it deletes it",
+            at,
+        ),
     )
     .blaming(Blame::object("", "InstanceProfile", profile))
-    .fix(format!("Add the node role to the instance profile {profile}. If the role was deleted, recreate it first, and its access entry too."))
+    .fix(format!(
+        "Add the node role to the instance profile {profile}. If the role was deleted, recreate it first, and its \
+         access entry too."
+    ))
     .step(
         Risk::Mutating,
         "Add the role to the profile",

@@ -50,7 +50,8 @@ fn check(case: &Case) -> Opinion {
     };
     let summary = match asked {
         Some((kind, config, _)) => format!(
-            "{head}. Either {kind} {} refuses new Nodes or adds something that no kubelet may set (a node-role label), or the kubelet's own name differs from its authenticated name.",
+            "{head}. Either {kind} {} refuses new Nodes or adds something that no kubelet may set (a node-role label), \
+             or the kubelet's own name differs from its authenticated name.",
             config.metadata.name
         ),
         None => format!("{head}. Most likely its own name differs from the name that it is authenticated as."),
@@ -66,13 +67,24 @@ fn check(case: &Case) -> Opinion {
         )
         .figures(format!("{} times", event.times())),
     )
-    .fix("Make the kubelet's name the instance's private DNS name. Remove a hostname override or a custom domain name in the DHCP options, and use an AMI that asks EC2 for the name.")
+    .fix(
+        "Make the kubelet's name the instance's private DNS name. Remove a hostname override or a custom domain name \
+         in the DHCP options, and use an AMI that asks EC2 for the name.",
+    )
     .step(
         Risk::Inspect,
         "Compare the name with the instance's private DNS name",
-        claim.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")),
+        claim.instance_id().map(|id| {
+            format!(
+                "aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'"
+            )
+        }),
     )
-    .ask_aws("Which name is the kubelet authenticated as?", "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix authenticator".to_owned())
+    .ask_aws(
+        "Which name is the kubelet authenticated as?",
+        "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix authenticator"
+            .to_owned(),
+    )
     .unknown(
         "Does an admission webhook or policy refuse the Node? It leaves the same trace.",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",

@@ -61,16 +61,37 @@ fn check(case: &Case) -> Opinion {
         .unwrap_or_else(|| format!("arn:aws:iam::ACCOUNT:role/{role}"));
     Finding::new(
         confidence,
-        format!("The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is {authentication}, so the API server rejects kubelets with this role."),
-        Evidence::new(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}"), "an access entry for its role authorizes a kubelet").told_by_aws(at),
+        format!(
+            "The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is \
+             {authentication}, so the API server rejects kubelets with this role."
+        ),
+        Evidence::new(
+            format!("eks:ListAccessEntries {cluster}"),
+            "accessEntries",
+            format!("none for {role}"),
+            "an access entry for its role authorizes a kubelet",
+        )
+        .told_by_aws(at),
     )
-    .with(Evidence::new(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because).told_by_aws(None))
+    .with(
+        Evidence::new(
+            format!("eks:DescribeCluster {cluster}"),
+            "accessConfig.authenticationMode",
+            authentication,
+            because,
+        )
+        .told_by_aws(None),
+    )
     .with(node_role::shown(case, role))
     .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| reads_aws_auth).map(|why| {
         Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may authorize the role: {why}"))
     }))
     .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix(format!("Create an access entry of type {wanted} for the node role."))
-    .step(Risk::Mutating, "Create the access entry", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
+    .step(
+        Risk::Mutating,
+        "Create the access entry",
+        Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")),
+    )
     .into()
 }

@@ -29,7 +29,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Likely,
         format!(
-            "{} {name} gives its nodes {arn}, the role of Karpenter's controller. EC2 is not allowed to assume it, so the instances have no credentials and cannot join.",
+            "{} {name} gives its nodes {arn}, the role of Karpenter's controller. EC2 is not allowed to assume it, so \
+             the instances have no credentials and cannot join.",
             class.kind
         ),
         Evidence::new(
@@ -46,12 +47,23 @@ fn check(case: &Case) -> Opinion {
         "a role for IRSA trusts a ServiceAccount, not ec2.amazonaws.com",
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.role"))
-    .fix(format!("Set spec.role of {} {name} to the node role (often KarpenterNodeRole-CLUSTER). Never map the controller's role in aws-auth or with an access entry: every pod on those nodes could then launch and terminate instances.", class.kind))
-    .step(Risk::Inspect, "See the controller's role", Some(format!("kubectl get serviceaccount -n {namespace} {} -o yaml", account.metadata.name)))
+    .fix(format!(
+        "Set spec.role of {} {name} to the node role (often KarpenterNodeRole-CLUSTER). Never map the controller's \
+         role in aws-auth or with an access entry: every pod on those nodes could then launch and terminate instances.",
+        class.kind
+    ))
+    .step(
+        Risk::Inspect,
+        "See the controller's role",
+        Some(format!("kubectl get serviceaccount -n {namespace} {} -o yaml", account.metadata.name)),
+    )
     .step(Risk::Mutating, "Give the nodes their own role", Some(commands::edit(class)))
     .ask_aws(
         format!("Does {arn} trust ec2.amazonaws.com?"),
-        format!("aws iam get-role --role-name {} --query Role.AssumeRolePolicyDocument", arn.rsplit('/').next().unwrap_or(arn)),
+        format!(
+            "aws iam get-role --role-name {} --query Role.AssumeRolePolicyDocument",
+            arn.rsplit('/').next().unwrap_or(arn)
+        ),
     )
     .into()
 }

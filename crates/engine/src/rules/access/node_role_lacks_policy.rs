@@ -64,15 +64,30 @@ fn check(case: &Case) -> Opinion {
     let partition = policies.attached.first().and_then(|arn| arn.split(':').nth(1)).unwrap_or("aws");
     Finding::new(
         Confidence::Likely,
-        format!("The node role {role} has {shown}, which does not permit ec2:DescribeInstances. The instance asks EC2 for its name before it starts the kubelet, and EC2 denies the call."),
-        Evidence::new(format!("iam:ListAttachedRolePolicies {role}"), "AttachedPolicies", shown, "AmazonEKSWorkerNodePolicy is not among them, and the role has no inline policy or policy of your own").told_by_aws(at),
+        format!(
+            "The node role {role} has {shown}, which does not permit ec2:DescribeInstances. The instance asks EC2 for \
+             its name before it starts the kubelet, and EC2 denies the call."
+        ),
+        Evidence::new(
+            format!("iam:ListAttachedRolePolicies {role}"),
+            "AttachedPolicies",
+            shown,
+            "AmazonEKSWorkerNodePolicy is not among them, and the role has no inline policy or policy of your own",
+        )
+        .told_by_aws(at),
     )
     .blaming(Blame::object("", "IAMRole", role))
-    .fix(format!("Attach AmazonEKSWorkerNodePolicy to {role}. AmazonEKSWorkerNodeMinimalPolicy is for EKS Auto Mode, whose nodes do not ask."))
+    .fix(format!(
+        "Attach AmazonEKSWorkerNodePolicy to {role}. AmazonEKSWorkerNodeMinimalPolicy is for EKS Auto Mode, whose \
+         nodes do not ask."
+    ))
     .step(
         Risk::Mutating,
         "Attach it",
-        Some(format!("aws iam attach-role-policy --role-name {role} --policy-arn arn:{partition}:iam::aws:policy/AmazonEKSWorkerNodePolicy")),
+        Some(format!(
+            "aws iam attach-role-policy --role-name {role} --policy-arn \
+             arn:{partition}:iam::aws:policy/AmazonEKSWorkerNodePolicy"
+        )),
     )
     .into()
 }

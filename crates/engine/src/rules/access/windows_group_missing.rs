@@ -66,7 +66,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!(
-            "The entry of {role} in ConfigMap aws-auth lacks the group {WINDOWS_GROUP}. kube-proxy on the Windows Node {} may read nothing, so its pods get no network since {}.",
+            "The entry of {role} in ConfigMap aws-auth lacks the group {WINDOWS_GROUP}. kube-proxy on the Windows Node \
+             {} may read nothing, so its pods get no network since {}.",
             node.name(),
             case.since()
         ),
@@ -89,7 +90,10 @@ fn check(case: &Case) -> Opinion {
             .field("data.mapRoles")
             .at(&auth.map_roles, span),
     )
-    .fix(format!("Add the group {WINDOWS_GROUP} to the entry of {role}. If you create a managed node group later, it may remove the group again. An access entry of type EC2_WINDOWS lasts."))
+    .fix(format!(
+        "Add the group {WINDOWS_GROUP} to the entry of {role}. If you create a managed node group later, it may remove \
+         the group again. An access entry of type EC2_WINDOWS lasts."
+    ))
     .step(Risk::Mutating, format!("Add {WINDOWS_GROUP} to its groups"), Some(commands::EDIT_AWS_AUTH.to_owned()));
     let finding = finding.with_all(csr.map(|csr| {
         Evidence::new(

@@ -58,7 +58,8 @@ fn check(case: &Case) -> Opinion {
     let what = if fate == Replaced::NeverJoins { "launch but never join" } else { "cannot be launched" };
     let confidence = if fate == Replaced::ImageRefused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
-        "{} {} moved to the image (AMI) {named}. Karpenter replaces healthy NodeClaims (AMIDrift), but the replacements {what}. Nodes with the image {} have joined, none with the new one.",
+        "{} {} moved to the image (AMI) {named}. Karpenter replaces healthy NodeClaims (AMIDrift), but the \
+         replacements {what}. Nodes with the image {} have joined, none with the new one.",
         class.kind,
         class.name(),
         old.status.image_id
@@ -67,14 +68,34 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         summary,
-        Evidence::new(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("the class no longer selects its image {}", old.status.image_id))
-            .figures(format!("{drifted} to be replaced; old image: {joined} joined; new image: 0 of {failing}")),
+        Evidence::new(
+            format!("NodeClaim/{}", old.name()),
+            r#"status.conditions[?(@.type=="Drifted")]"#,
+            "True AMIDrift",
+            format!("the class no longer selects its image {}", old.status.image_id),
+        )
+        .figures(format!("{drifted} to be replaced; old image: {joined} joined; new image: 0 of {failing}")),
     )
     .with(Evidence::new(&object, "status.amis", named, "new nodes get the first entry that fits"))
-    .with(Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the state of the replacement"))
+    .with(Evidence::new(
+        case.subject(),
+        r#"status.conditions[?(@.type=="Launched")]"#,
+        launched.shown(),
+        "the state of the replacement",
+    ))
     .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
-    .fix(format!("Select the working image {} by its id until you have tested the new one. Running nodes with this image stay.", old.status.image_id))
-    .step(Risk::Inspect, "See the state of the new image", Some(format!("aws ec2 describe-images --image-ids {new} --include-deprecated --query 'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'")))
+    .fix(format!(
+        "Select the working image {} by its id until you have tested the new one. Running nodes with this image stay.",
+        old.status.image_id
+    ))
+    .step(
+        Risk::Inspect,
+        "See the state of the new image",
+        Some(format!(
+            "aws ec2 describe-images --image-ids {new} --include-deprecated --query \
+             'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'"
+        )),
+    )
     .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[&old.status.image_id])));
     finding = or_ask(
         finding,
@@ -98,7 +119,8 @@ fn check(case: &Case) -> Opinion {
             "Deployment/karpenter",
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),
-            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available ones",
+            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available \
+             ones",
         ));
     }
     finding.into()

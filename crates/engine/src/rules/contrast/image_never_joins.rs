@@ -11,7 +11,8 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNeverJoins",
-    summary: "Nodes with one image never join while nodes with another do: the image is broken, or does not fit its user data",
+    summary: "Nodes with one image never join while nodes with another do: the image is broken, or does not fit its \
+              user data",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Deployments, Input::AwsObservations],
     lint: false,

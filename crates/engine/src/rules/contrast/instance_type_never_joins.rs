@@ -39,7 +39,8 @@ fn check(case: &Case) -> Opinion {
         let all = type_.filter(|type_| contrast::splits(case).any(|s| s.value == *type_ && s.failed == split.failed));
         let tried = all.map_or_else(String::new, |type_| format!(" (all of type {type_})"));
         let summary = format!(
-            "No node of {} {} with {} {}{tried} has joined, while all others have. Most likely the image or the user data does not fit it.",
+            "No node of {} {} with {} {}{tried} has joined, while all others have. Most likely the image or the user \
+             data does not fit it.",
             class.kind,
             class.name(),
             split.dimension.what,
@@ -48,7 +49,8 @@ fn check(case: &Case) -> Opinion {
         contrast::finding(case, &split, confidence, summary)
     };
     let finding = finding.fix(
-        "Exclude these instance types in the NodePool's requirements. Then read the console output of one of the failing instances.",
+        "Exclude these instance types in the NodePool's requirements. Then read the console output of one of the \
+         failing instances.",
     );
     let finding = match claim.node_pool() {
         Some(pool) => finding
@@ -68,7 +70,8 @@ fn swapping(case: &Case, claim: &NodeClaim) -> Option<Finding> {
         return None;
     }
     let summary = format!(
-        "NodeClaim {} runs on {type_}, a type of the first generations that comes with swap on. The kubelet refuses to start with swap on.",
+        "NodeClaim {} runs on {type_}, a type of the first generations that comes with swap on. The kubelet refuses to \
+         start with swap on.",
         claim.name()
     );
     let evidence = Evidence::new(

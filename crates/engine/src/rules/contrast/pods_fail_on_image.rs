@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "PodsFailOnImage",
-    summary: "Nodes with one image are Ready, but pods fail there at a step that succeeds with another image, for example because a kernel module is missing",
+    summary: "Nodes with one image are Ready, but pods fail there at a step that succeeds with another image, for \
+              example because a kernel module is missing",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses, Input::NodePools, Input::Events, Input::Pods],
     lint: false,
@@ -36,7 +37,8 @@ fn check(case: &Case) -> Opinion {
         format!(" These Nodes differ from those in {} too.", rivals.join(" and "))
     };
     let only = format!(
-        "it fails on each of {} Nodes with the image {own} that it was tried on, and on none of {} with others, such as {other}",
+        "it fails on each of {} Nodes with the image {own} that it was tried on, and on none of {} with others, such \
+         as {other}",
         failing.len(),
         well.len()
     );
@@ -51,17 +53,34 @@ fn check(case: &Case) -> Opinion {
     );
     let kernel = if kernel_says_so { "The kernel of this image lacks what the message names. " } else { "" };
     Finding::new(confidence, summary, case.wait.evidence.clone())
-        .with(Evidence::new(format!("Node/{}", node.name()), "status.nodeInfo.osImage", own.as_str(), only.clone()).figures(format!("0 of {} past it; elsewhere {1} of {1}", failing.len(), well.len())))
+        .with(
+            Evidence::new(format!("Node/{}", node.name()), "status.nodeInfo.osImage", own.as_str(), only.clone())
+                .figures(format!("0 of {} past it; elsewhere {1} of {1}", failing.len(), well.len())),
+        )
         .linked([
             Link::new(format!("Node/{}", node.name()), "Ready, but pods fail there"),
             Link::new(format!("Pod/{name}"), said),
             Link::new(blame.object.clone(), only),
         ])
         .blaming(blame)
-        .fix(format!("{kernel}Pin the working image ({other}) for these pods. Or use user data to load the kernel module or install what is missing."))
+        .fix(format!(
+            "{kernel}Pin the working image ({other}) for these pods. Or use user data to load the kernel module or \
+             install what is missing."
+        ))
         .step(Risk::Inspect, "See the pod's message", Some(format!("kubectl describe pod -n {namespace} {name}")))
-        .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")))
-        .unknown("Which kernel module, program or setting does this image lack that the other has?", format!("kubectl get node {} {} -o yaml | grep -e kernelVersion -e osImage", node.name(), well.first().map_or("", String::as_str)))
+        .step(
+            Risk::Inspect,
+            "Read its log",
+            Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")),
+        )
+        .unknown(
+            "Which kernel module, program or setting does this image lack that the other has?",
+            format!(
+                "kubectl get node {} {} -o yaml | grep -e kernelVersion -e osImage",
+                node.name(),
+                well.first().map_or("", String::as_str)
+            ),
+        )
         .into()
 }
 

@@ -66,18 +66,39 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!(
-            "No node of {} {name} has joined. It lacks {kind} {2}, which classes with working nodes have ({1}), so its kubelets perhaps cannot reach the API server.",
+            "No node of {} {name} has joined. It lacks {kind} {2}, which classes with working nodes have ({1}), so its \
+             kubelets perhaps cannot reach the API server.",
             class.kind,
             joining.iter().map(|c| c.name()).collect::<Vec<_>>().join(", "),
             shown(group)
         ),
         Evidence::new(object, "status.securityGroups", held, format!("{} is not among them", shown(group))),
     )
-    .with(Evidence::new(format!("{}/{}", first.kind, first.name()), "status.securityGroups", shown(group), "nodes of this class join"))
+    .with(Evidence::new(
+        format!("{}/{}", first.kind, first.name()),
+        "status.securityGroups",
+        shown(group),
+        "nodes of this class join",
+    ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.securityGroupSelectorTerms"))
-    .fix("Select the cluster's security group. Or open 443 to the control plane and 10250 from it in the selected group, and let the control plane's group admit it too.")
-    .step(Risk::Inspect, "Compare the rules of the groups", Some(format!("aws ec2 describe-security-group-rules --filters Name=group-id,Values={},{}", own.iter().map(|g| g.id.as_str()).collect::<Vec<_>>().join(","), group.id)))
-    .step(Risk::Mutating, "Select the group", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    .fix(
+        "Select the cluster's security group. Or open 443 to the control plane and 10250 from it in the selected \
+         group, and let the control plane's group admit it too.",
+    )
+    .step(
+        Risk::Inspect,
+        "Compare the rules of the groups",
+        Some(format!(
+            "aws ec2 describe-security-group-rules --filters Name=group-id,Values={},{}",
+            own.iter().map(|g| g.id.as_str()).collect::<Vec<_>>().join(","),
+            group.id
+        )),
+    )
+    .step(
+        Risk::Mutating,
+        "Select the group",
+        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+    );
     ask_the_instance(case, finding).into()
 }
 

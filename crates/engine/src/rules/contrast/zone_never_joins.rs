@@ -26,13 +26,17 @@ fn check(case: &Case) -> Opinion {
     let where_ =
         if subnets.is_empty() { "the subnet there".to_owned() } else { format!("subnet {}", subnets.join(", ")) };
     let summary = format!(
-        "No node of {} {} in zone {zone} has joined, while all in other zones have. Most likely {where_} has no route to the cluster (NAT gateway, VPC endpoints, public IP).",
+        "No node of {} {} in zone {zone} has joined, while all in other zones have. Most likely {where_} has no route \
+         to the cluster (NAT gateway, VPC endpoints, public IP).",
         class.kind,
         class.name()
     );
     let mut finding = contrast::finding(case, &split, confidence, summary)
         .blaming(Blame::class(class).field("spec.subnetSelectorTerms"))
-        .fix("Give the subnet the same network ACL and route as the others. A private subnet needs a NAT gateway or VPC endpoints, a public one auto-assigned public IPs. Or select only the subnets that work.");
+        .fix(
+            "Give the subnet the same network ACL and route as the others. A private subnet needs a NAT gateway or VPC \
+             endpoints, a public one auto-assigned public IPs. Or select only the subnets that work.",
+        );
     if !subnets.is_empty() {
         finding = finding.with(Evidence::new(
             format!("{}/{}", class.kind, class.name()),

@@ -89,7 +89,10 @@ fn check(case: &Case) -> Opinion {
         evidence,
     )
     .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
-    .fix("Replace the node: pods on its accelerator fail, and restarting them does not help. Replacing drains the node's pods first.")
+    .fix(
+        "Replace the node: pods on its accelerator fail, and restarting them does not help. Replacing drains the \
+         node's pods first.",
+    )
     .step(
         Risk::Inspect,
         "See the agent's events",
@@ -154,8 +157,14 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
             format!("{head}: its pod {} fails there (container {container}: {why}).", pod.metadata.name),
             evidence,
         )
-        .blaming(Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default()))
-        .fix("Get dcgm-server's pod running. Then restart the monitoring agent's pod on the Node, because the agent does not clear the condition by itself.")
+        .blaming(
+            Blame::object("v1", "Pod", &pod.metadata.name)
+                .namespace(pod.metadata.namespace.as_deref().unwrap_or_default()),
+        )
+        .fix(
+            "Get dcgm-server's pod running. Then restart the monitoring agent's pod on the Node, because the agent \
+             does not clear the condition by itself.",
+        )
         .step(
             Risk::Inspect,
             "See why it fails",
@@ -165,11 +174,22 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
                 pod.metadata.name
             )),
         )
-        .step(Risk::LowRisk, "When it runs, restart the agent's pod on the Node", Some(restart_agent(pod.node()))),
+        .step(
+            Risk::LowRisk,
+            "When it runs, restart the agent's pod on the Node",
+            Some(restart_agent(pod.node())),
+        ),
         None => Finding::new(Confidence::Likely, format!("{head}. The GPU itself may be healthy."), evidence)
             .blaming(server)
-            .fix("Get dcgm-server running on the Node, and run only one DCGM: the GPU operator installs its own. If the driver does not answer either, replace the node.")
-            .step(Risk::Inspect, "See DCGM's DaemonSet", Some(format!("kubectl describe daemonset -n kube-system {SERVER}"))),
+            .fix(
+                "Get dcgm-server running on the Node, and run only one DCGM: the GPU operator installs its own. If the \
+                 driver does not answer either, replace the node.",
+            )
+            .step(
+                Risk::Inspect,
+                "See DCGM's DaemonSet",
+                Some(format!("kubectl describe daemonset -n kube-system {SERVER}")),
+            ),
     }
 }
 
@@ -186,7 +206,10 @@ fn replaced_for_nothing(case: &Case, head: &str, name: &str, evidence: Evidence)
         format!("{head}. The GPU itself may be healthy, but Karpenter's node repair replaces the node because of it.");
     let finding = Finding::new(Confidence::Certain, summary, evidence)
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
-        .fix("Restart the agent's pod on the Node: it reports a lost connection once, and never that the connection is back. Run only one DCGM there: the GPU operator installs its own.")
+        .fix(
+            "Restart the agent's pod on the Node: it reports a lost connection once, and never that the connection is \
+             back. Run only one DCGM there: the GPU operator installs its own.",
+        )
         .step(Risk::LowRisk, "Restart the agent's pod on the Node", Some(restart_agent(name)));
     repair::who_replaces(case, finding)
 }

@@ -66,12 +66,22 @@ fn without_plugin(case: &Case, head: &str, resource: &str) -> Finding {
     };
     Finding::new(
         Confidence::Likely,
-        format!("{head}: the cluster has no DaemonSet of the {whose} device plugin, and nothing else reports the devices of a node."),
+        format!(
+            "{head}: the cluster has no DaemonSet of the {whose} device plugin, and nothing else reports the devices \
+             of a node."
+        ),
         case.wait.evidence.clone(),
     )
     .blaming(Blame::object("apps/v1", "DaemonSet", name).namespace("kube-system"))
-    .fix(format!("Install the {whose} device plugin ({see}), or use an image or add-on that contains it. With Auto Mode, it is part of the node."))
-    .step(Risk::Inspect, "See what the Node offers", Some(format!("kubectl get node {node} -o jsonpath='{{.status.allocatable}}'")))
+    .fix(format!(
+        "Install the {whose} device plugin ({see}), or use an image or add-on that contains it. With Auto Mode, it is \
+         part of the node."
+    ))
+    .step(
+        Risk::Inspect,
+        "See what the Node offers",
+        Some(format!("kubectl get node {node} -o jsonpath='{{.status.allocatable}}'")),
+    )
     .unknown("Is there a device plugin under another name?", "kubectl get daemonsets -A")
 }
 
@@ -85,8 +95,11 @@ fn blind(case: &Case, head: &str, resource: &str, plugin: &Pod) -> Finding {
     // Only the plugin of NVIDIA gets its driver's library from the runtime. That of Neuron opens the devices itself.
     let (why, fix) = if resource.starts_with("nvidia.com/") {
         (
-            "Either the image has no working driver, or the default runtime of its containerd is not the driver's (NVIDIA's container toolkit), so the plugin does not see the driver's library.",
-            "Use an accelerated image. Or configure the runtime in user data after the bootstrap has written containerd's configuration (nvidia-ctk runtime configure --set-as-default, then restart containerd). If the runtime is not the default, give the plugin's pods a runtimeClassName.",
+            "Either the image has no working driver, or the default runtime of its containerd is not the driver's \
+             (NVIDIA's container toolkit), so the plugin does not see the driver's library.",
+            "Use an accelerated image. Or configure the runtime in user data after the bootstrap has written \
+             containerd's configuration (nvidia-ctk runtime configure --set-as-default, then restart containerd). If \
+             the runtime is not the default, give the plugin's pods a runtimeClassName.",
         )
     } else {
         (
@@ -122,10 +135,17 @@ fn renamed(case: &Case, head: &str, (resource, own): (&str, &str), waits: &str) 
     let plugin = case.pods().find(|pod| pod.daemon_set().is_some_and(|set| offers(set, own)));
     let finding = Finding::new(
         Confidence::Likely,
-        format!("{head}: it offers {own}. The device plugin renames shared devices to {resource} only with sharing.timeSlicing.renameByDefault: true (or mps) in its configuration, and that setting is not in effect."),
+        format!(
+            "{head}: it offers {own}. The device plugin renames shared devices to {resource} only with \
+             sharing.timeSlicing.renameByDefault: true (or mps) in its configuration, and that setting is not in \
+             effect."
+        ),
         case.wait.evidence.clone(),
     )
-    .fix(format!("Set renameByDefault: true under sharing.timeSlicing of the device plugin's configuration (the plugin ignores it in any other place). Or change pod {waits} to request {own}."));
+    .fix(format!(
+        "Set renameByDefault: true under sharing.timeSlicing of the device plugin's configuration (the plugin ignores \
+         it in any other place). Or change pod {waits} to request {own}."
+    ));
     match plugin.and_then(|pod| Some((pod, pod.daemon_set()?))) {
         Some((pod, set)) => {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
@@ -153,12 +173,23 @@ fn uncut(case: &Case, head: &str) -> Finding {
     });
     Finding::new(
         Confidence::Likely,
-        format!("{head}: the MIG manager could not split its GPUs into MIG configuration {config} ({MIG_STATE} is failed)."),
-        Evidence::new(object, format!("metadata.labels['{MIG_STATE}']"), "failed", "the MIG manager reports the result"),
+        format!(
+            "{head}: the MIG manager could not split its GPUs into MIG configuration {config} ({MIG_STATE} is failed)."
+        ),
+        Evidence::new(
+            object,
+            format!("metadata.labels['{MIG_STATE}']"),
+            "failed",
+            "the MIG manager reports the result",
+        ),
     )
     .with(case.wait.evidence.clone())
     .blaming(Blame::object("v1", "Node", node).field(format!("metadata.labels['{MIG_CONFIG}']")))
-    .fix("Read the MIG manager's log. If the mode change waits for a reset of the GPUs, which a virtual machine cannot do, restart the node, or let the MIG manager restart it (WITH_REBOOT=true). If this GPU has no such configuration, name one that it has.")
+    .fix(
+        "Read the MIG manager's log. If the mode change waits for a reset of the GPUs, which a virtual machine cannot \
+         do, restart the node, or let the MIG manager restart it (WITH_REBOOT=true). If this GPU has no such \
+         configuration, name one that it has.",
+    )
     .step(
         Risk::Inspect,
         "See the wanted configuration and its result",

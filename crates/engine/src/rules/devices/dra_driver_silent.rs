@@ -60,7 +60,10 @@ fn check(case: &Case) -> Opinion {
         }
         None => Finding::new(Confidence::Likely, format!("{head}."), evidence)
             .blaming(Blame::object("v1", "Node", node.name()))
-            .fix("Get the driver's kubelet plugin Ready on the Node. It must tolerate the Node's taints and select labels that the Node has, and the image must contain the device's driver."),
+            .fix(
+                "Get the driver's kubelet plugin Ready on the Node. It must tolerate the Node's taints and select \
+                 labels that the Node has, and the image must contain the device's driver.",
+            ),
     };
     finding
         .step(

@@ -62,7 +62,8 @@ const ADVERTISERS: &[Advertiser] = &[
         image: "nvidia/k8s-device-plugin",
         // gpu-operator assets/state-driver, assets/state-container-toolkit
         drivers: &["nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"],
-        fix: "Install the NVIDIA device plugin with its chart or the GPU operator, and let it tolerate the NodePool's taints. Use an image with the NVIDIA driver.",
+        fix: "Install the NVIDIA device plugin with its chart or the GPU operator, and let it tolerate the NodePool's \
+              taints. Use an image with the NVIDIA driver.",
     },
     Advertiser {
         resource: "aws.amazon.com/neuron",
@@ -118,7 +119,8 @@ const ADVERTISERS: &[Advertiser] = &[
         daemon_sets: &[],
         image: "",
         drivers: &[],
-        fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and attach AmazonEKSVPCResourceController to the cluster role.",
+        fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and attach \
+              AmazonEKSVPCResourceController to the cluster role.",
     },
     // amazon-vpc-resource-controller-k8s: its webhook adds this request to Windows pods.
     Advertiser {
@@ -127,7 +129,8 @@ const ADVERTISERS: &[Advertiser] = &[
         daemon_sets: &[],
         image: "",
         drivers: &[],
-        fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and attach AmazonEKSVPCResourceController to the cluster role.",
+        fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and attach \
+              AmazonEKSVPCResourceController to the cluster role.",
     },
     Advertiser {
         resource: "aws.ec2.nitro/nitro_enclaves",
@@ -311,9 +314,14 @@ fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Adver
         Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
     )
     .fix(format!(
-        "Exclude {type_} and its family in the requirements of NodePool {pool}, until the controller of the EKS control plane supports it."
+        "Exclude {type_} and its family in the requirements of NodePool {pool}, until the controller of the EKS \
+         control plane supports it."
     ))
-    .step(Risk::Mutating, "Exclude the type, for instance with instance-family NotIn", format!("kubectl edit nodepool {pool}"));
+    .step(
+        Risk::Mutating,
+        "Exclude the type, for instance with instance-family NotIn",
+        format!("kubectl edit nodepool {pool}"),
+    );
     Some(found.with(Evidence::new(
         format!("Event Node/{}", node.name()),
         "message",
@@ -345,8 +353,10 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
     // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.
     if node.status.node_info.os_image.starts_with("Bottlerocket") {
         let why = format!("on Bottlerocket {} is part of the image's accelerated variant", advertiser.who);
-        let explained = Explained::new(Confidence::Likely, why, blame)
-            .fix("Select Bottlerocket's accelerated variant with an alias, which chooses the variant that fits the instance.");
+        let explained = Explained::new(Confidence::Likely, why, blame).fix(
+            "Select Bottlerocket's accelerated variant with an alias, which chooses the variant that fits the \
+             instance.",
+        );
         return match case.class() {
             Some(class) => explained.step(Risk::Mutating, "Select by alias", commands::edit(class)),
             None => explained,
@@ -359,7 +369,8 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
             blame,
         );
     }
-    // Source: the EKS User Guide, "Deploy an accelerated workload": Auto Mode brings the drivers and the device plugins.
+    // Source: the EKS User Guide, "Deploy an accelerated workload": Auto Mode brings the drivers and the device
+    // plugins.
     if node.metadata.label("eks.amazonaws.com/compute-type") == Some("auto") {
         let why = format!("in EKS Auto Mode {} is part of the node's image", advertiser.who);
         return Explained::new(Confidence::Possible, why, blame);
@@ -430,12 +441,18 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
             return found;
         }
         let while_ = format!("{head}, while Node {works} of the same instance family and image offers it");
-        // The chart's sidecar and GPU operator's config-manager restart the plugin once they have read the Node's label.
-        // Source: NVIDIA/k8s-device-plugin v0.17.1 deployments/helm/nvidia-device-plugin/templates/
+        // The chart's sidecar and GPU operator's config-manager restart the plugin once they have read the Node's
+        // label. Source: NVIDIA/k8s-device-plugin v0.17.1 deployments/helm/nvidia-device-plugin/templates/
         // daemonset-device-plugin.yml; what a race there does: NVIDIA/k8s-device-plugin#1645.
         if pod.spec.containers.iter().any(|c| c.name == "nvidia-device-plugin-sidecar" || c.name == "config-manager") {
-            return likely(format!("{while_}. Its config manager may have restarted it before it was registered"), of_set(pod))
-                .fix(format!("{restart}. To avoid this race, use a version of the plugin without it, or one configuration without the config manager."));
+            return likely(
+                format!("{while_}. Its config manager may have restarted it before it was registered"),
+                of_set(pod),
+            )
+            .fix(format!(
+                "{restart}. To avoid this race, use a version of the plugin without it, or one configuration without \
+                 the config manager."
+            ));
         }
         if lack > 1 {
             return likely(while_, of_set(pod))
@@ -463,11 +480,13 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     };
     let blame = Blame::class(class).field("spec.amiSelectorTerms");
     let fix = format!(
-        "Select an image whose driver supports the devices of {family}, or exclude the family in the NodePool until there is one."
+        "Select an image whose driver supports the devices of {family}, or exclude the family in the NodePool until \
+         there is one."
     );
     if let Some(((other, _), machine)) = offers(&|kind| kind.1 == image && !image.is_empty()) {
         let why = format!(
-            "{head}. No node of instance family {family} with the image {image} has it, while one of {other} with the same image has. Most likely the driver of the image does not support this device"
+            "{head}. No node of instance family {family} with the image {image} has it, while one of {other} with the \
+             same image has. Most likely the driver of the image does not support this device"
         );
         return likely(why, blame).fix(fix).with(Evidence::new(
             format!("Node/{machine}"),
@@ -478,7 +497,8 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     }
     let why = match offers(&|kind| kind.0 == family) {
         Some(((_, other), _)) => format!(
-            "{head}, while a node of its family {family} with the image {other} has it. The driver of {image} perhaps does not support this device"
+            "{head}, while a node of its family {family} with the image {other} has it. The driver of {image} perhaps \
+             does not support this device"
         ),
         None => format!("{head}. The image may lack the driver, or its driver may not support {family}"),
     };
@@ -497,7 +517,8 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         let setting = renaming_setting(case);
         let confidence = if setting.is_some() { Confidence::Certain } else { Confidence::Likely };
         return Explained::new(confidence, why, setting.unwrap_or_else(node_blame)).fix(format!(
-            "Change the pods to request {renamed}. Or turn off renameByDefault (Bottlerocket: rename-by-default) in the configuration of the sharing."
+            "Change the pods to request {renamed}. Or turn off renameByDefault (Bottlerocket: rename-by-default) in \
+             the configuration of the sharing."
         ));
     }
     // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
@@ -515,7 +536,8 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         if let Some(found) = promised(case, resource).or_else(|| named_after(case, node, resource)) {
             return found;
         }
-        let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no node has)";
+        let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise \
+                   what no node has)";
         return Explained::new(Confidence::Possible, why, node_blame());
     };
     if let Some(found) = pod_eni_off(case, resource).or_else(|| type_unsupported(case, node, resource, advertiser)) {
@@ -601,12 +623,16 @@ fn promised(case: &Case, resource: &str) -> Option<Explained> {
     let overlay = case.cluster.node_overlays().find(|overlay| overlay.spec.capacity.get(resource).is_some())?;
     let name = &overlay.metadata.name;
     let why = format!(
-        "NodeOverlay {name} promises it for the instance type, but no device plugin advertises it to the kubelet of the Node"
+        "NodeOverlay {name} promises it for the instance type, but no device plugin advertises it to the kubelet of \
+         the Node"
     );
     let blame =
         Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", name).field(format!("spec.capacity['{resource}']"));
     let found = Explained::new(Confidence::Likely, why, blame)
-        .fix(format!("Remove {resource} from NodeOverlay {name} if a separate scheduler counts it, or run a device plugin that advertises it."))
+        .fix(format!(
+            "Remove {resource} from NodeOverlay {name} if a separate scheduler counts it, or run a device plugin that \
+             advertises it."
+        ))
         .step(Risk::Mutating, "Remove it from the overlay", format!("kubectl edit nodeoverlay {name}"));
     Some(found.with(Evidence::new(
         format!("NodeOverlay/{name}"),
@@ -626,12 +652,16 @@ fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explained> {
     let name = &set.metadata.name;
     let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
     let why = format!(
-        "its device plugin found no device when it started and waits ({END}=false), while Node {works} of the same instance family and image offers it. The driver was loaded later"
+        "its device plugin found no device when it started and waits ({END}=false), while Node {works} of the same \
+         instance family and image offers it. The driver was loaded later"
     );
     let blame =
         Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.containers[0].env");
     let found = Explained::new(Confidence::Likely, why, blame)
-        .fix(format!("Set {END}=true on DaemonSet {name}: the plugin then exits, and the kubelet restarts it until the driver is loaded."))
+        .fix(format!(
+            "Set {END}=true on DaemonSet {name}: the plugin then exits, and the kubelet restarts it until the driver \
+             is loaded."
+        ))
         .step(
             Risk::Mutating,
             "Restart the plugin, now that the driver is loaded",
@@ -683,7 +713,8 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     let blame =
         Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
     let why = format!(
-        "DaemonSet {plugin} runs only on Nodes with {}, but DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
+        "DaemonSet {plugin} runs only on Nodes with {}, but DaemonSet {name}, which sets that label, does not tolerate \
+         the Node's taint {taint}",
         label.shown()
     );
     let explained = Explained::new(Confidence::Certain, why, blame.field("spec.template.spec.tolerations"));

@@ -12,7 +12,8 @@ use readers::source_text::mask;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletRejectsPods",
-    summary: "The Node is Ready, but its kubelet rejects each pod that is scheduled there: a device is lost, or its topology policy cannot be met",
+    summary: "The Node is Ready, but its kubelet rejects each pod that is scheduled there: a device is lost, or its \
+              topology policy cannot be met",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClasses, Input::Pods],
     lint: false,
@@ -37,7 +38,9 @@ fn check(case: &Case) -> Opinion {
     let topology = reason == "TopologyAffinityError";
     let lost = LOST.iter().any(|lost| said.contains(lost));
     let why = if topology {
-        "they request devices on more than one of the NUMA nodes, which the kubelet's topologyManagerPolicy does not allow".to_owned()
+        "they request devices on more than one of the NUMA nodes, which the kubelet's topologyManagerPolicy does not \
+         allow"
+            .to_owned()
     } else if lost {
         "a device of the node is lost, but the scheduler still counts it".to_owned()
     } else {
@@ -49,14 +52,19 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!(
-            "Node {name} is Ready, but since {} its kubelet has rejected {what}, {count} of them: {why} ({reason}: {said}).",
+            "Node {name} is Ready, but since {} its kubelet has rejected {what}, {count} of them: {why} ({reason}: \
+             {said}).",
             case.since()
         ),
         case.wait.evidence.clone().figures(format!("{count} pods, and no accepted pod since the first")),
     );
     if topology {
         let finding = finding
-            .fix("Set topologyManagerPolicy best-effort or restricted in the kubelet's configuration (NodeConfig in the user data), and replace the nodes afterwards. Or change the pods to request only what one NUMA node has: the scheduler does not know about NUMA nodes.")
+            .fix(
+                "Set topologyManagerPolicy best-effort or restricted in the kubelet's configuration (NodeConfig in the \
+                 user data), and replace the nodes afterwards. Or change the pods to request only what one NUMA node \
+                 has: the scheduler does not know about NUMA nodes.",
+            )
             .step(Risk::Inspect, "See what the Node offers", Some(format!("kubectl describe node {name}")));
         return match user_data.zip(case.class()) {
             Some((blame, class)) => {
@@ -68,8 +76,15 @@ fn check(case: &Case) -> Opinion {
     }
     let finding = finding
         .blaming(Blame::object("v1", "Node", name))
-        .fix("Replace the node: at best, a reboot brings a lost device back. If a new node has the same fault, check the device plugin.")
-        .step(Risk::Inspect, "See what the device plugin logs there", Some(format!("kubectl get pods -A --field-selector spec.nodeName={name}")))
+        .fix(
+            "Replace the node: at best, a reboot brings a lost device back. If a new node has the same fault, check \
+             the device plugin.",
+        )
+        .step(
+            Risk::Inspect,
+            "See what the device plugin logs there",
+            Some(format!("kubectl get pods -A --field-selector spec.nodeName={name}")),
+        )
         .step(Risk::LowRisk, "Keep pods away meanwhile", Some(format!("kubectl cordon {name}")));
     repair::or_replace(case, finding).into()
 }

@@ -12,7 +12,8 @@ use readers::userdata::{Family, PartKind, UserData};
 
 pub static RULE: Rule = Rule {
     cause: "AmiFamilyMismatch",
-    summary: "The image has another operating system than the one that the user data is written for, by amiFamily or by hand",
+    summary: "The image has another operating system than the one that the user data is written for, by amiFamily or \
+              by hand",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses],
     lint: true,
@@ -93,7 +94,9 @@ fn check(case: &Case) -> Opinion {
     .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
     .blaming(Blame::class(class).field("spec.amiFamily"))
     .fix(if ubuntu {
-        "Set amiFamily to AL2, because Ubuntu's EKS images read its user data (or use Custom with user data of your own). Or select an image of the family.".to_owned()
+        "Set amiFamily to AL2, because Ubuntu's EKS images read its user data (or use Custom with user data of your \
+         own). Or select an image of the family."
+            .to_owned()
     } else {
         format!("Select an image of the family {written}, or set amiFamily to the image's family ({os}).")
     })

@@ -66,7 +66,8 @@ fn like_its_siblings(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let summary = format!(
-        "Nodes of {} take up to {} to boot and join, and Karpenter deletes a machine that has not joined after {}. Most likely this one is too slow.",
+        "Nodes of {} take up to {} to boot and join, and Karpenter deletes a machine that has not joined after {}. \
+         Most likely this one is too slow.",
         of_class.replacen('/', " ", 1),
         duration(took),
         duration(REGISTRATION_TIMEOUT)
@@ -92,7 +93,8 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
     };
     let name = node.name();
     let summary = format!(
-        "Node {name} of NodePool {pool} has joined, but its NodeClaim is gone. Most likely it booted for longer than the {} after which Karpenter deletes a machine.",
+        "Node {name} of NodePool {pool} has joined, but its NodeClaim is gone. Most likely it booted for longer than \
+         the {} after which Karpenter deletes a machine.",
         duration(REGISTRATION_TIMEOUT)
     );
     let finding = Finding::new(
@@ -121,5 +123,8 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
 
 fn advise(case: &Case, finding: Finding) -> Finding {
     let console = |id| format!("aws ec2 get-console-output --latest --output text --instance-id {id}");
-    finding.step(Risk::Inspect, "See what takes so long", case.instance_id().map(console)).fix("Shorten the boot: put drivers, hardening and large images into the AMI instead of fetching them in user data. You cannot change the 15 minutes.")
+    finding.step(Risk::Inspect, "See what takes so long", case.instance_id().map(console)).fix(
+        "Shorten the boot: put drivers, hardening and large images into the AMI instead of fetching them in user data. \
+         You cannot change the 15 minutes.",
+    )
 }

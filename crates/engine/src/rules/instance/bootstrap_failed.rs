@@ -23,28 +23,38 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let told = logged::root(case, &[Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::DiskFails]);
     let Some(root) = told else { return Opinion::Silent };
-    // Before 2.10.0 Ignition may fetch user data without a token: coreos/ignition v2.14.0 NEWS, internal/resource/http.go.
+    // Before 2.10.0 Ignition may fetch user data without a token: coreos/ignition v2.14.0 NEWS,
+    // internal/resource/http.go.
     let requires_token = |class: &NodeClass| class.spec.metadata_options.http_tokens.as_deref() == Some("required");
     let lacks_token =
         root.is_unit_that_said("ignition", "GET result: Unauthorized") && case.class().is_some_and(requires_token);
     let calls_in_vain = root.calls_without_token().is_some() && case.class().is_some_and(requires_token);
     let knows_no_type = root.fact.names.contains_key("type");
     let fix = if lacks_token {
-        "Use an image with Ignition 2.10.0 or later, which fetches user data with a token. Or set metadataOptions.httpTokens to optional, which also lets pods on the node call the metadata service without a token."
+        "Use an image with Ignition 2.10.0 or later, which fetches user data with a token. Or set \
+         metadataOptions.httpTokens to optional, which also lets pods on the node call the metadata service without a \
+         token."
     } else if calls_in_vain {
-        "Request a token first (PUT http://169.254.169.254/latest/api/token) and send it as X-aws-ec2-metadata-token. New nodes get the change."
+        "Request a token first (PUT http://169.254.169.254/latest/api/token) and send it as X-aws-ec2-metadata-token. \
+         New nodes get the change."
     } else if knows_no_type {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
     } else if root.is_of_cycle() {
-        "Remove the ordering that closes the cycle, in the image or in the files that its user data writes. The quoted lines name the units: compare After=, Before= and WantedBy= (systemctl cat UNIT). Then replace the node."
+        "Remove the ordering that closes the cycle, in the image or in the files that its user data writes. The quoted \
+         lines name the units: compare After=, Before= and WantedBy= (systemctl cat UNIT). Then replace the node."
     } else if root.is_unit_of_boot() || root.fact.names.contains_key("what") {
-        "Boot an image in which the unit starts: an earlier version, or a newer one that fixes it. Correct the user data if the quoted lines name something from it. Also check for a disk that differs from what the image expects, such as a snapshot with other contents."
+        "Boot an image in which the unit starts: an earlier version, or a newer one that fixes it. Correct the user \
+         data if the quoted lines name something from it. Also check for a disk that differs from what the image \
+         expects, such as a snapshot with other contents."
     } else {
         "Correct what the line names: the script of the user data, the image, or a disk of the instance."
     };
     let finding = root.finding(case);
     let finding = if lacks_token {
-        finding.adding("The node class requires a token of the metadata service (httpTokens: required), and Ignition before 2.10.0 fetches user data without one.")
+        finding.adding(
+            "The node class requires a token of the metadata service (httpTokens: required), and Ignition before \
+             2.10.0 fetches user data without one.",
+        )
     } else if calls_in_vain {
         finding.adding(
             "Its call to the metadata service has no token, which the node class requires (httpTokens: required).",

@@ -57,14 +57,48 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         // It is certain that they end, but not why.
         Confidence::Likely,
-        format!("EC2 ended one instance of NodePool {pool} after the other within minutes of its launch, before it could join{suspicion}."),
+        format!(
+            "EC2 ended one instance of NodePool {pool} after the other within minutes of its launch, before it could \
+             join{suspicion}."
+        ),
         told.figures(format!("{count} instances, the first at {}", case.since())),
     )
-    .fix("Read EC2's state reason while EC2 keeps it (about an hour). Client.InternalError and Client.InvalidKMSKey.InvalidState: fix the key of a volume (the class's, the image's snapshot's or the account's default). Client.VolumeLimitExceeded: raise the volume quota. Client.InvalidSnapshot.NotFound: fix the image's snapshot. Server.InternalError: a fault of EC2 itself. Client.InstanceInitiatedShutdown: check what the instance runs.")
-    .step(Risk::Inspect, "See why the instances ended", Some(format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} Name=instance-state-name,Values=terminated --query 'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text")))
-    .step(Risk::Inspect, "See the key that the account encrypts volumes with by default, if it does", "aws ec2 get-ebs-default-kms-key-id".to_owned())
-    .step(Risk::Inspect, format!("See whether the snapshots of the images of {class} are encrypted"), Some(format!("aws ec2 describe-images --image-ids {images} --query 'Images[].[ImageId,RootDeviceType,BlockDeviceMappings[].Ebs.[Encrypted,SnapshotId]]'")))
-    .ask_aws("Why did EC2 end them? Kubernetes does not learn the reason.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
+    .fix(
+        "Read EC2's state reason while EC2 keeps it (about an hour). Client.InternalError and \
+         Client.InvalidKMSKey.InvalidState: fix the key of a volume (the class's, the image's snapshot's or the \
+         account's default). Client.VolumeLimitExceeded: raise the volume quota. Client.InvalidSnapshot.NotFound: fix \
+         the image's snapshot. Server.InternalError: a fault of EC2 itself. Client.InstanceInitiatedShutdown: check \
+         what the instance runs.",
+    )
+    .step(
+        Risk::Inspect,
+        "See why the instances ended",
+        Some(format!(
+            "aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} \
+             Name=instance-state-name,Values=terminated --query \
+             'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text"
+        )),
+    )
+    .step(
+        Risk::Inspect,
+        "See the key that the account encrypts volumes with by default, if it does",
+        "aws ec2 get-ebs-default-kms-key-id".to_owned(),
+    )
+    .step(
+        Risk::Inspect,
+        format!("See whether the snapshots of the images of {class} are encrypted"),
+        Some(format!(
+            "aws ec2 describe-images --image-ids {images} --query \
+             'Images[].[ImageId,RootDeviceType,BlockDeviceMappings[].Ebs.[Encrypted,SnapshotId]]'"
+        )),
+    )
+    .ask_aws(
+        "Why did EC2 end them? Kubernetes does not learn the reason.",
+        format!(
+            "aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query \
+             'Reservations[].Instances[].StateReason'"
+        ),
+    );
     finding.recurrences = u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX);
     match encrypted {
         Some((class, _)) => finding
@@ -103,7 +137,8 @@ fn told_by_log(case: &Case, pool: &NodePool) -> Option<(usize, Evidence)> {
         line.file.clone(),
         format!("line {}", line.line),
         line.text.clone(),
-        "Karpenter launched the instance minutes before. It waits 15 minutes for a registration, unless the instance is gone",
+        "Karpenter launched the instance minutes before. It waits 15 minutes for a registration, unless the instance \
+         is gone",
     );
     Some((vanished.len(), told))
 }

@@ -31,7 +31,8 @@ fn meaning(code: &str) -> &'static str {
         "Client.VolumeLimitExceeded" => "the account reached its limit for the number or size of volumes",
         "Client.InvalidSnapshot.NotFound" => "the snapshot of its volume does not exist",
         "Client.InternalError" => {
-            "EC2 could not launch it with these parameters, mostly because the key of an encrypted volume cannot be used"
+            "EC2 could not launch it with these parameters, mostly because the key of an encrypted volume cannot be \
+             used"
         }
         "Server.SpotInstanceTermination" | "Server.SpotInstanceShutdown" => "EC2 took the Spot instance back",
         "Server.InsufficientInstanceCapacity" => "EC2 had no capacity for it",
@@ -52,7 +53,8 @@ fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
         Finding::new(
             Confidence::Certain,
             format!(
-                "The instance {id} of NodeClaim {name} was stopped, as the cloud controller reports, and Node {} is not Ready since {}. Nothing starts the instance again, and Karpenter has not replaced it.",
+                "The instance {id} of NodeClaim {name} was stopped, as the cloud controller reports, and Node {} is \
+                 not Ready since {}. Nothing starts the instance again, and Karpenter has not replaced it.",
                 node.name(),
                 case.since()
             ),
@@ -63,9 +65,22 @@ fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
                 "the cloud controller sets this taint if EC2 says that the instance is stopped or stopping",
             ),
         )
-        .fix("Start the instance, or delete its NodeClaim: Karpenter then launches another node if pods need one. With an interruption queue or the feature gate NodeRepair, Karpenter replaces such nodes by itself.")
-        .step(Risk::Inspect, "See who stopped it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))
-        .step(Risk::Destructive, "Replace the node (data that its pods keep on its disks is lost)", Some(format!("kubectl delete nodeclaim {name}"))),
+        .fix(
+            "Start the instance, or delete its NodeClaim: Karpenter then launches another node if pods need one. With \
+             an interruption queue or the feature gate NodeRepair, Karpenter replaces such nodes by itself.",
+        )
+        .step(
+            Risk::Inspect,
+            "See who stopped it",
+            Some(format!(
+                "aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}"
+            )),
+        )
+        .step(
+            Risk::Destructive,
+            "Replace the node (data that its pods keep on its disks is lost)",
+            Some(format!("kubectl delete nodeclaim {name}")),
+        ),
     )
 }
 
@@ -80,7 +95,8 @@ fn check(case: &Case) -> Opinion {
         return Finding::new(
             Confidence::Certain,
             format!(
-                "EC2 does not know the instance {id} of {name} any more. The instance ended more than an hour ago, but its object still exists."
+                "EC2 does not know the instance {id} of {name} any more. The instance ended more than an hour ago, but \
+                 its object still exists."
             ),
             Evidence::new(
                 format!("ec2:DescribeInstances {id}"),
@@ -117,10 +133,22 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The instance {id} of {name} is {state}{since} ({code}): {}.", meaning(ended.code)),
-        Evidence::new(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}"), "this instance never joins, and Kubernetes does not learn about it")
-            .told_by_aws(ended.seen),
+        Evidence::new(
+            format!("ec2:DescribeInstances {id}"),
+            "State, StateReason",
+            format!("{state}, {code}: {message}"),
+            "this instance never joins, and Kubernetes does not learn about it",
+        )
+        .told_by_aws(ended.seen),
     )
-    .fix("Find out who or what ended it. Karpenter launches another node after you delete the NodeClaim. With an interruption queue, Karpenter learns of it at once.")
-    .step(Risk::Inspect, "See who ended it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))
+    .fix(
+        "Find out who or what ended it. Karpenter launches another node after you delete the NodeClaim. With an \
+         interruption queue, Karpenter learns of it at once.",
+    )
+    .step(
+        Risk::Inspect,
+        "See who ended it",
+        Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")),
+    )
     .into()
 }

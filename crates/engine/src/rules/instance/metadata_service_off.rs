@@ -39,7 +39,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!(
-            "{} {name} turns the instance metadata service off (httpEndpoint: disabled). The instance never gets its user data, its name or its credentials, so no Node appears.",
+            "{} {name} turns the instance metadata service off (httpEndpoint: disabled). The instance never gets its \
+             user data, its name or its credentials, so no Node appears.",
             class.kind
         ),
         Evidence::new(
@@ -50,7 +51,11 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.metadataOptions.httpEndpoint"))
-    .fix(format!("Set httpEndpoint of {} {name} to enabled. To keep pods away from the service, leave httpPutResponseHopLimit at 1.", class.kind))
+    .fix(format!(
+        "Set httpEndpoint of {} {name} to enabled. To keep pods away from the service, leave httpPutResponseHopLimit \
+         at 1.",
+        class.kind
+    ))
     .step(Risk::Mutating, "Turn it on (new nodes are then correct)", Some(commands::edit(class)))
     .into()
 }

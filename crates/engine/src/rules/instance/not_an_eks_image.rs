@@ -40,16 +40,29 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         if own_text { Confidence::Likely } else { Confidence::Certain },
         format!(
-            "The image {} that {} {name} selects is {what}, not an EKS-optimized AMI. It has no kubelet and no bootstrap for amiFamily {}, so the instance never joins.",
+            "The image {} that {} {name} selects is {what}, not an EKS-optimized AMI. It has no kubelet and no \
+             bootstrap for amiFamily {}, so the instance never joins.",
             ami.name,
             class.kind,
             class.family_name()
         ),
-        Evidence::new(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this image is not made for EKS"),
+        Evidence::new(
+            &object,
+            "status.amis",
+            format!("{} {}", ami.id, ami.name),
+            "by its name this image is not made for EKS",
+        ),
     )
     .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
-    .fix("Select an EKS-optimized image, best by alias (al2023@VERSION, bottlerocket@VERSION). A name pattern such as al2023-* takes the newest image of any kind.")
-    .step(Risk::Mutating, "Select by alias", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    .fix(
+        "Select an EKS-optimized image, best by alias (al2023@VERSION, bottlerocket@VERSION). A name pattern such as \
+         al2023-* takes the newest image of any kind.",
+    )
+    .step(
+        Risk::Mutating,
+        "Select by alias",
+        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+    );
     if own_text { ask_the_instance(case, finding).into() } else { finding.into() }
 }

@@ -54,15 +54,33 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "The image {} that {} {name} selects is Bottlerocket's NVIDIA variant, but {family} instances have no GPU. Its kernel modules cannot be loaded, so the boot stops before the kubelet.",
+            "The image {} that {} {name} selects is Bottlerocket's NVIDIA variant, but {family} instances have no GPU. \
+             Its kernel modules cannot be loaded, so the boot stops before the kubelet.",
             ami.name, class.kind
         ),
-        Evidence::new(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this is the variant with NVIDIA's driver"),
+        Evidence::new(
+            &object,
+            "status.amis",
+            format!("{} {}", ami.id, ami.name),
+            "by its name this is the variant with NVIDIA's driver",
+        ),
     )
     .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
-    .with(Evidence::new(case.subject(), "metadata.labels", format!("{FAMILY}={family}, no {GPUS}"), "the instance type has no GPU"))
+    .with(Evidence::new(
+        case.subject(),
+        "metadata.labels",
+        format!("{FAMILY}={family}, no {GPUS}"),
+        "the instance type has no GPU",
+    ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
-    .fix("Select the standard variant for nodes without a GPU: with an alias, which chooses the variant that fits the instance, or in a separate node class.")
-    .step(Risk::Mutating, "Select by alias", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    .fix(
+        "Select the standard variant for nodes without a GPU: with an alias, which chooses the variant that fits the \
+         instance, or in a separate node class.",
+    )
+    .step(
+        Risk::Mutating,
+        "Select by alias",
+        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+    );
     ask_the_instance(case, finding).into()
 }

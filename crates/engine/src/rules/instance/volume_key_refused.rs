@@ -86,7 +86,8 @@ fn check(case: &Case) -> Opinion {
         Risk::Inspect,
         "See the key's state and policy",
         Some(format!(
-            "aws kms describe-key --key-id {0} && aws kms get-key-policy --key-id {0} --policy-name default --output text",
+            "aws kms describe-key --key-id {0} && aws kms get-key-policy --key-id {0} --policy-name default --output \
+             text",
             key.unwrap_or("KEY")
         )),
     );
@@ -117,7 +118,8 @@ fn of_users(ended: &Ended, confidence: Confidence, left_out: &LeftOut) -> Findin
     Finding::new(
         if *is_sure { Confidence::Certain } else { confidence },
         format!(
-            "EC2 ended {} at its launch ({}): the KMS key {key} of its volume is enabled, but neither its policy nor a grant names {who}.",
+            "EC2 ended {} at its launch ({}): the KMS key {key} of its volume is enabled, but neither its policy nor a \
+             grant names {who}.",
             ended.id, ended.code
         ),
         Evidence::new(
@@ -138,8 +140,18 @@ fn of_users(ended: &Ended, confidence: Confidence, left_out: &LeftOut) -> Findin
         .told_by_aws(left_out.at),
     )
     .blaming(Blame::object("", "KMSKey", key))
-    .fix(format!("Let {who} use the key: allow kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt* in its key policy, or with a grant."))
-    .step(Risk::Inspect, "See its policy and grants", Some(format!("aws kms get-key-policy --key-id {key} --policy-name default --output text && aws kms list-grants --key-id {key}")))
+    .fix(format!(
+        "Let {who} use the key: allow kms:CreateGrant, kms:Decrypt, kms:DescribeKey, \
+         kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt* in its key policy, or with a grant."
+    ))
+    .step(
+        Risk::Inspect,
+        "See its policy and grants",
+        Some(format!(
+            "aws kms get-key-policy --key-id {key} --policy-name default --output text && aws kms list-grants --key-id \
+             {key}"
+        )),
+    )
 }
 
 /// The class encrypts nothing, but a snapshot of the image is encrypted.
@@ -161,9 +173,15 @@ fn of_image(case: &Case, finding: Finding, class: &NodeClass, image: &str) -> Fi
         .step(
             Risk::Inspect,
             "See which account owns the image, and which snapshots are encrypted",
-            Some(format!("aws ec2 describe-images --image-ids {image} --query 'Images[].[OwnerId,BlockDeviceMappings[].Ebs.[SnapshotId,Encrypted]]'")),
+            Some(format!(
+                "aws ec2 describe-images --image-ids {image} --query \
+                 'Images[].[OwnerId,BlockDeviceMappings[].Ebs.[SnapshotId,Encrypted]]'"
+            )),
         )
-        .fix("Let Karpenter's role use the key of the image's snapshot, and AWSServiceRoleForEC2Spot too if the instance is Spot. Or select an image that is copied with a key of this account.")
+        .fix(
+            "Let Karpenter's role use the key of the image's snapshot, and AWSServiceRoleForEC2Spot too if the \
+             instance is Spot. Or select an image that is copied with a key of this account.",
+        )
         .blaming(Blame::class(class).field(format!("spec.amiSelectorTerms{term}")))
 }
 
@@ -211,17 +229,21 @@ impl<'w> KeyState<'w> {
         match self {
             Self::Is(key, _) if key.state == "Disabled" => "Enable the key.",
             Self::Is(key, _) if key.state == "PendingDeletion" => {
-                "Cancel the deletion of the key and enable it: after the deletion, nothing that it encrypts can be read. Or name another key in kmsKeyID."
+                "Cancel the deletion of the key and enable it: after the deletion, nothing that it encrypts can be \
+                 read. Or name another key in kmsKeyID."
             }
             Self::Is(_, _) if self.refuses() => {
                 "Import the key's material, or reconnect its key store. Or name another key in kmsKeyID."
             }
             Self::Absent(_) => "Correct kmsKeyID: it names no key of this region.",
             Self::Is(..) => {
-                "Let EC2 use the key: add a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot if the instance is Spot."
+                "Let EC2 use the key: add a key policy or a grant for Karpenter's role, and for \
+                 AWSServiceRoleForEC2Spot if the instance is Spot."
             }
             Self::Unknown => {
-                "Let EC2 use the key: add a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot if the instance is Spot. Enable the key if it is disabled. Correct kmsKeyID if it names another key."
+                "Let EC2 use the key: add a key policy or a grant for Karpenter's role, and for \
+                 AWSServiceRoleForEC2Spot if the instance is Spot. Enable the key if it is disabled. Correct kmsKeyID \
+                 if it names another key."
             }
         }
     }

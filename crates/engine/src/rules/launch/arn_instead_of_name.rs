@@ -74,7 +74,8 @@ struct Misplaced<'c> {
 
 /// The first such field. The CRD's patterns for ids are not anchored, and those for names accept anything. `spec.role`
 /// is no such field, because Karpenter takes what follows the last `/` of its value.
-// karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go; pkg/providers/instanceprofile/instanceprofile.go ensureRole
+// karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go; pkg/providers/instanceprofile/instanceprofile.go
+// ensureRole
 fn misplaced(class: &NodeClass) -> Option<Misplaced<'_>> {
     let spec = &class.spec;
     // An instance profile's ARN ends like a role's, so Karpenter looks for a role with the profile's name.

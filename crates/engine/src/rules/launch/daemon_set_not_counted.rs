@@ -9,7 +9,8 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "DaemonSetNotCounted",
-    summary: "New nodes are too small for the pods that they are launched for: Karpenter does not count a DaemonSet that selects a label which is added after launch",
+    summary: "New nodes are too small for the pods that they are launched for: Karpenter does not count a DaemonSet \
+              that selects a label which is added after launch",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodePools,
@@ -45,7 +46,10 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter launches one node of NodePool {name} after the other for Pod {of_pod}/{}, but none has room for it: Node {node} has {free} of {resource} left, and {asked} is requested. DaemonSet {of_set}/{set} takes {taken} there. Karpenter does not count it, because it selects the label {label}, which the NodePool does not give its nodes.",
+            "Karpenter launches one node of NodePool {name} after the other for Pod {of_pod}/{}, but none has room for \
+             it: Node {node} has {free} of {resource} left, and {asked} is requested. DaemonSet {of_set}/{set} takes \
+             {taken} there. Karpenter does not count it, because it selects the label {label}, which the NodePool does \
+             not give its nodes.",
             found.pod.metadata.name
         ),
         Evidence::new(
@@ -70,7 +74,8 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(&of_set).field(field))
     .fix(format!(
-        "If the DaemonSet is meant for Karpenter's nodes, let it select what the NodePool gives: karpenter.sh/nodepool (operator Exists). If {label} is your own label, add it to the NodePool (spec.template.metadata.labels)."
+        "If the DaemonSet is meant for Karpenter's nodes, let it select what the NodePool gives: karpenter.sh/nodepool \
+         (operator Exists). If {label} is your own label, add it to the NodePool (spec.template.metadata.labels)."
     ))
     .step(
         Risk::Mutating,

@@ -9,7 +9,8 @@ use crate::upstream::karpenter::{Provider, Version};
 
 pub static RULE: Rule = Rule {
     cause: "DraRequestsRefused",
-    summary: "Pods request devices with a ResourceClaim (Dynamic Resource Allocation), and this Karpenter launches no node for them",
+    summary: "Pods request devices with a ResourceClaim (Dynamic Resource Allocation), and this Karpenter launches no \
+              node for them",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
@@ -35,7 +36,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Pod {namespace}/{name} requests devices with a ResourceClaim, and Karpenter{version} launches no node for such pods: NodePool {} does not grow for it.",
+            "Pod {namespace}/{name} requests devices with a ResourceClaim, and Karpenter{version} launches no node for \
+             such pods: NodePool {} does not grow for it.",
             pool.name()
         ),
         Evidence::new(
@@ -45,10 +47,12 @@ fn check(case: &Case) -> Opinion {
             "Karpenter skips a pod with spec.resourceClaims, even if the NodePool has room for it",
         ),
     );
-    let finding = match (switch, karpenter) {
-        (Some(karpenter), _) => {
-            let (deployed_in, deployment) = karpenter.deployment.split_once('/').unwrap_or(("kube-system", "karpenter"));
-            finding
+    let finding =
+        match (switch, karpenter) {
+            (Some(karpenter), _) => {
+                let (deployed_in, deployment) =
+                    karpenter.deployment.split_once('/').unwrap_or(("kube-system", "karpenter"));
+                finding
                 .with(Evidence::new(
                     format!("Deployment/{deployment}"),
                     "spec.template.spec.containers[0].image",
@@ -60,17 +64,24 @@ fn check(case: &Case) -> Opinion {
                         .namespace(deployed_in)
                         .field("spec.template.spec.containers[0].env"),
                 )
-                .fix("Let Karpenter allocate devices (the chart's settings.enableDRA=true, alpha). Or change the pod to request the device plugin's resource (nvidia.com/gpu) instead.")
+                .fix("Let Karpenter allocate devices (the chart's settings.enableDRA=true, alpha). Or change the pod \
+                      to request the device plugin's resource (nvidia.com/gpu) instead.")
                 .step(
                     Risk::Mutating,
-                    "Set IGNORE_DRA_REQUESTS=false, and DRANVIDIAGPU=true or DRAEFA=true in AWS_FEATURE_GATES (set the same in the chart's values, or the next release undoes it)",
+                    "Set IGNORE_DRA_REQUESTS=false, and DRANVIDIAGPU=true or DRAEFA=true in AWS_FEATURE_GATES (set the \
+                     same in the chart's values, or the next release undoes it)",
                     Some(format!("kubectl edit deployment -n {deployed_in} {deployment}")),
                 )
-        }
-        (None, _) => finding
-            .blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.resourceClaims"))
-            .fix("Change the pod to request the device plugin's resource (nvidia.com/gpu) instead. Or upgrade: Karpenter for AWS allocates devices of NVIDIA and EFA from 1.15 on (the chart's settings.enableDRA=true, alpha). Existing nodes of a managed node group or of a static NodePool accept the pod too."),
-    };
+            }
+            (None, _) => {
+                finding.blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.resourceClaims")).fix(
+                    "Change the pod to request the device plugin's resource (nvidia.com/gpu) instead. Or upgrade: \
+                     Karpenter for AWS allocates devices of NVIDIA and EFA from 1.15 on (the chart's \
+                     settings.enableDRA=true, alpha). Existing nodes of a managed node group or of a static NodePool \
+                     accept the pod too.",
+                )
+            }
+        };
     finding
         .step(
             Risk::Inspect,

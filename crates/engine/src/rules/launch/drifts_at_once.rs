@@ -33,7 +33,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "Each new node of NodePool {name} has drifted {} after its launch ({reason}: {why}), and Karpenter replaces it. It has replaced {replaced} since {}, and {count} more are to follow.",
+            "Each new node of NodePool {name} has drifted {} after its launch ({reason}: {why}), and Karpenter \
+             replaces it. It has replaced {replaced} since {}, and {count} more are to follow.",
             duration(after),
             timestamp(since)
         ),
@@ -84,34 +85,43 @@ struct Meant {
 fn meant(reason: &str) -> Meant {
     match reason {
         "SecurityGroupDrift" => Meant {
-            why: "its instance has other security groups than the node class selects, so something adds or removes one after the launch",
+            why: "its instance has other security groups than the node class selects, so something adds or removes one \
+                  after the launch",
             field: Some("spec.securityGroupSelectorTerms"),
-            fix: "Find out what changes the security groups of instances (AWS Firewall Manager, a policy of your organization, another controller), and exclude Karpenter's nodes from it. Or select the same groups in spec.securityGroupSelectorTerms.",
+            fix: "Find out what changes the security groups of instances (AWS Firewall Manager, a policy of your \
+                  organization, another controller), and exclude Karpenter's nodes from it. Or select the same groups \
+                  in spec.securityGroupSelectorTerms.",
         },
         "SubnetDrift" => Meant {
             why: "its instance is in a subnet that the node class does not select",
             field: Some("spec.subnetSelectorTerms"),
-            fix: "Find out what changes the tags of the subnets back and forth, or why the selector and the launch disagree.",
+            fix: "Find out what changes the tags of the subnets back and forth, or why the selector and the launch \
+                  disagree.",
         },
         "AMIDrift" => Meant {
             why: "its instance runs another image than the node class resolves to",
             field: Some("spec.amiSelectorTerms"),
-            fix: "Pin one image in spec.amiSelectorTerms: either the selected image changes by itself, or two tools overwrite the node class in turn.",
+            fix: "Pin one image in spec.amiSelectorTerms: either the selected image changes by itself, or two tools \
+                  overwrite the node class in turn.",
         },
         "CapacityReservationDrift" => Meant {
             why: "its instance runs in a capacity reservation other than the node class selects",
             field: None,
-            fix: "If Karpenter's gate ReservedCapacity is off, upgrade Karpenter: 1.3.1 reported drift for instances that EC2 put into an open reservation by itself (aws/karpenter-provider-aws#7866). Otherwise select the reservation that the instances run in.",
+            fix: "If Karpenter's gate ReservedCapacity is off, upgrade Karpenter: 1.3.1 reported drift for instances \
+                  that EC2 put into an open reservation by itself (aws/karpenter-provider-aws#7866). Otherwise select \
+                  the reservation that the instances run in.",
         },
         "InstanceTypeNotFound" => Meant {
             why: "Karpenter does not know its instance type any more",
             field: None,
-            fix: "Exclude the instance type in the NodePool's requirements, or upgrade Karpenter to a version that knows it.",
+            fix: "Exclude the instance type in the NodePool's requirements, or upgrade Karpenter to a version that \
+                  knows it.",
         },
         _ => Meant {
             why: "it differs from what its NodePool or node class specifies",
             field: None,
-            fix: "Find out what changes the node, its NodePool or its node class after Karpenter. It may be a webhook that changes NodeClaims or Nodes, or GitOps and a person may overwrite each other.",
+            fix: "Find out what changes the node, its NodePool or its node class after Karpenter. It may be a webhook \
+                  that changes NodeClaims or Nodes, or GitOps and a person may overwrite each other.",
         },
     }
 }

@@ -14,7 +14,8 @@ use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {
     cause: "ImageDoesNotFit",
-    summary: "EC2 cannot launch the image: a volume is smaller than its snapshot, or it boots on none of the instance types",
+    summary: "EC2 cannot launch the image: a volume is smaller than its snapshot, or it boots on none of the instance \
+              types",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -87,15 +88,27 @@ fn of_volume(told: &Told, named: &str, by: &str, small: &SmallVolume) -> Finding
     Finding::new(
         Confidence::Certain,
         format!(
-            "The snapshot behind {device} of the image {named}{by}, has {snapshot} GiB, but {} {} {whose} {gib} GiB. EC2 launches no instance with a volume smaller than its snapshot.",
+            "The snapshot behind {device} of the image {named}{by}, has {snapshot} GiB, but {} {} {whose} {gib} GiB. \
+             EC2 launches no instance with a volume smaller than its snapshot.",
             class.kind,
             class.name()
         ),
-        told.says("BlockDeviceMappings", format!("{device} {snapshot} GiB"), "a volume must have at least the size of its snapshot"),
+        told.says(
+            "BlockDeviceMappings",
+            format!("{device} {snapshot} GiB"),
+            "a volume must have at least the size of its snapshot",
+        ),
     )
-    .with(Evidence::new(format!("{}/{}", class.kind, class.name()), field.clone(), format!("{gib} GiB"), "smaller than the snapshot"))
+    .with(Evidence::new(
+        format!("{}/{}", class.kind, class.name()),
+        field.clone(),
+        format!("{gib} GiB"),
+        "smaller than the snapshot",
+    ))
     .blaming(Blame::class(class).field(field))
-    .fix(format!("Give {device} {snapshot}Gi or more in blockDeviceMappings, or select an image with a smaller snapshot."))
+    .fix(format!(
+        "Give {device} {snapshot}Gi or more in blockDeviceMappings, or select an image with a smaller snapshot."
+    ))
 }
 
 fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) -> Finding {
@@ -104,7 +117,8 @@ fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) ->
             "Architecture",
             format!("is for {arch}"),
             "has another architecture",
-            "Select an image for the architecture of these instance types, or allow types with the image's architecture.",
+            "Select an image for the architecture of these instance types, or allow types with the image's \
+             architecture.",
         ),
         Want::BootMode(mode) => (
             "BootMode",
@@ -116,7 +130,8 @@ fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) ->
             "EnaSupport",
             "is registered without ENA".to_owned(),
             "has no other network",
-            "Select an image that is registered with EnaSupport. If this image has the driver, register it with EnaSupport.",
+            "Select an image that is registered with EnaSupport. If this image has the driver, register it with \
+             EnaSupport.",
         ),
     };
     let observed = match wants {

@@ -13,11 +13,13 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNotAvailable",
-    summary: "The image that the node class selects is pending, failed, disabled or gone, so EC2 launches nothing with it",
+    summary: "The image that the node class selects is pending, failed, disabled or gone, so EC2 launches nothing with \
+              it",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
-    versions: "all; only AWS provider 1.2.1 and earlier select pending images; seen only if nodewhy may ask EC2 (--aws)",
+    versions: "all; only AWS provider 1.2.1 and earlier select pending images; seen only if nodewhy may ask EC2 \
+               (--aws)",
     page: include_str!("../../../pages/ImageNotAvailable.md"),
     check,
 };
@@ -84,9 +86,11 @@ fn check(case: &Case) -> Opinion {
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),
             if karpenter.takes_pending_images() {
-                "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available ones"
+                "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available \
+                 ones"
             } else {
-                "this version selects only available images: the image has changed since, and the next check of the selectors drops it"
+                "this version selects only available images: the image has changed since, and the next check of the \
+                 selectors drops it"
             },
         ));
     }
@@ -99,7 +103,14 @@ fn check(case: &Case) -> Opinion {
         None => ("Select another image", commands::edit(class)),
     };
     finding
-        .step(Risk::Inspect, "Follow the image's state", Some(format!("aws ec2 describe-images --image-ids {id} --include-deprecated --include-disabled --query 'Images[].[ImageId,State,StateReason.Message]'")))
+        .step(
+            Risk::Inspect,
+            "Follow the image's state",
+            Some(format!(
+                "aws ec2 describe-images --image-ids {id} --include-deprecated --include-disabled --query \
+                 'Images[].[ImageId,State,StateReason.Message]'"
+            )),
+        )
         .step(Risk::Mutating, pin_text, Some(pin))
         .into()
 }
@@ -107,7 +118,8 @@ fn check(case: &Case) -> Opinion {
 fn fix(image: Option<&Image>) -> &'static str {
     match image.map(|i| i.state.as_str()) {
         Some("pending" | "transient") => {
-            "Wait until it is available: launches then succeed by themselves. Until then, pin the image that works. Karpenter 1.3.0 and later wait by themselves."
+            "Wait until it is available: launches then succeed by themselves. Until then, pin the image that works. \
+             Karpenter 1.3.0 and later wait by themselves."
         }
         Some("disabled") => "Enable the image again, or select another one.",
         _ => "Select another image: this one will not become available.",

@@ -105,11 +105,11 @@ fn check(case: &Case) -> Opinion {
     if let Some(blame) = blame {
         finding = finding.blaming(blame);
     }
-    finding =
-        finding.fix(refusal.map_or(
-            "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool with lower weight.",
-            |r| r.fix,
-        ));
+    finding = finding.fix(refusal.map_or(
+        "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool with lower \
+         weight.",
+        |r| r.fix,
+    ));
     finding = match refusal.and_then(|r| r.command) {
         Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())).step(
             Risk::Mutating,

@@ -40,7 +40,10 @@ fn check(case: &Case) -> Opinion {
                 .namespace(namespace)
                 .field("spec.template.spec.containers[*].resources"),
         )
-        .fix("Wait: the queue gets shorter by itself, unless a node reaches Karpenter's 15 minutes. Then give Karpenter more CPU, and spread out what starts so many nodes at once.")
+        .fix(
+            "Wait: the queue gets shorter by itself, unless a node reaches Karpenter's 15 minutes. Then give Karpenter \
+             more CPU, and spread out what starts so many nodes at once.",
+        )
         .step(
             Risk::Inspect,
             "See how much CPU it may use",

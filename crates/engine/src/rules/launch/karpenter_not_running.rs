@@ -115,9 +115,20 @@ fn check(case: &Case) -> Opinion {
 /// Only its log may show why it does not run.
 fn unexplained(finding: Finding, namespace: &str) -> Finding {
     finding
-        .fix("Get Karpenter running again. Its last log says why it exits: no AWS credentials (IRSA, Pod Identity), CRDs of another version, a wrong cluster name or endpoint, or too little memory. If its pods are Pending, it may have depended on Nodes of its own.")
-        .step(Risk::Inspect, "See its pods", Some(format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide")))
-        .unknown(karpenter_ends::WHY_KARPENTER_ENDS, format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
+        .fix(
+            "Get Karpenter running again. Its last log says why it exits: no AWS credentials (IRSA, Pod Identity), \
+             CRDs of another version, a wrong cluster name or endpoint, or too little memory. If its pods are Pending, \
+             it may have depended on Nodes of its own.",
+        )
+        .step(
+            Risk::Inspect,
+            "See its pods",
+            Some(format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide")),
+        )
+        .unknown(
+            karpenter_ends::WHY_KARPENTER_ENDS,
+            format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"),
+        )
 }
 
 /// The step that only Karpenter can do for this subject. `None` if the next step belongs to another component.

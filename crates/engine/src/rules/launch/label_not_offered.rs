@@ -94,7 +94,8 @@ fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opin
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter launches nothing for Pod {namespace}/{}: it selects the label {wanted}, which no NodePool gives its nodes{more}.",
+            "Karpenter launches nothing for Pod {namespace}/{}: it selects the label {wanted}, which no NodePool gives \
+             its nodes{more}.",
             about.name
         ),
         Evidence::new(
@@ -111,7 +112,9 @@ fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opin
         "and no other NodePool has it",
     ))
     .fix(format!(
-        "Add the label {wanted} to the NodePool that should serve the pods (spec.template.metadata.labels, or a requirement), with the taint that the pods tolerate, if there is one. Or remove it from the pods' nodeSelector or node affinity."
+        "Add the label {wanted} to the NodePool that should serve the pods (spec.template.metadata.labels, or a \
+         requirement), with the taint that the pods tolerate, if there is one. Or remove it from the pods' \
+         nodeSelector or node affinity."
     ));
     to_change(finding, pool, told.pod, namespace, &about.name).into()
 }
@@ -127,7 +130,9 @@ fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter launches nothing for Pod {namespace}/{name}: it selects the label {}. Karpenter ignores a pod that names a label of karpenter.sh other than karpenter.sh/nodepool and karpenter.sh/capacity-type, in any term of its affinity.",
+            "Karpenter launches nothing for Pod {namespace}/{name}: it selects the label {}. Karpenter ignores a pod \
+             that names a label of karpenter.sh other than karpenter.sh/nodepool and karpenter.sh/capacity-type, in \
+             any term of its affinity.",
             asked(pod, key)
         ),
         Evidence::new(
@@ -137,7 +142,9 @@ fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Opinion {
             "the label is restricted: Karpenter says so in its debug log, and later versions in an Event of the pod",
         ),
     )
-    .fix(format!("Remove {key} from the pods' nodeSelector and node affinity. To name a NodePool, use karpenter.sh/nodepool."));
+    .fix(format!(
+        "Remove {key} from the pods' nodeSelector and node affinity. To name a NodePool, use karpenter.sh/nodepool."
+    ));
     to_change(finding, pool, Some(pod), namespace, name).into()
 }
 

@@ -12,7 +12,8 @@ use readers::source_text::{self, Span};
 
 pub static RULE: Rule = Rule {
     cause: "MachineSmallerThanReckoned",
-    summary: "New nodes are too small for the pods that they are launched for: they have less memory, storage or CPU than Karpenter estimates",
+    summary: "New nodes are too small for the pods that they are launched for: they have less memory, storage or CPU \
+              than Karpenter estimates",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodePools,
@@ -46,7 +47,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter launches one node of NodePool {name} after the other for Pod {namespace}/{}, but none has room for it. It estimates {} of {resource}, but Node {node} has {}, of which {} are free, and {} are requested. {why}.",
+            "Karpenter launches one node of NodePool {name} after the other for Pod {namespace}/{}, but none has room \
+             for it. It estimates {} of {resource}, but Node {node} has {}, of which {} are free, and {} are \
+             requested. {why}.",
             found.pod.metadata.name,
             found.amount(reckoned),
             found.amount(room),
@@ -106,18 +109,22 @@ fn gap(case: &Case, found: &Outgrown, class: Blame) -> Gap {
                     found.amount(huge)
                 ),
                 blame,
-                fix: "Reserve no huge pages, or only on nodes of a NodePool whose pods request them. Otherwise declare the same amount of memory in spec.kubelet.systemReserved of the node class.",
+                fix: "Reserve no huge pages, or only on nodes of a NodePool whose pods request them. Otherwise declare \
+                      the same amount of memory in spec.kubelet.systemReserved of the node class.",
             }
         }
         "ephemeral-storage" => Gap {
             why: "Karpenter counts the whole volume, but the file system takes a part of it".to_owned(),
             blame: class.field("spec.blockDeviceMappings"),
-            fix: "Make the volume some GiB larger than what pods request and the kubelet reserves. Or change the pod to request less ephemeral-storage.",
+            fix: "Make the volume some GiB larger than what pods request and the kubelet reserves. Or change the pod \
+                  to request less ephemeral-storage.",
         },
         _ => Gap {
             why: "The kubelet reserves more than the node class says, or the hypervisor does".to_owned(),
             blame: class.field("spec.kubelet"),
-            fix: "Declare in spec.kubelet of the node class what user data or the image reserves (kubeReserved, systemReserved, evictionHard). If it is memory and neither reserves it, raise VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent).",
+            fix: "Declare in spec.kubelet of the node class what user data or the image reserves (kubeReserved, \
+                  systemReserved, evictionHard). If it is memory and neither reserves it, raise \
+                  VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent).",
         },
     }
 }

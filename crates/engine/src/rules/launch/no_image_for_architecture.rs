@@ -44,16 +44,29 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} requires architecture {wanted}, but {} {} selects images for {have} only, so no instance type is left and Karpenter launches nothing.",
+            "NodePool {name} requires architecture {wanted}, but {} {} selects images for {have} only, so no instance \
+             type is left and Karpenter launches nothing.",
             class.kind,
             class.name()
         ),
         Evidence::new(object, "status.amis", images, format!("requirements: kubernetes.io/arch {have}")),
     )
-    .with(Evidence::new(format!("NodePool/{name}"), "spec.template.spec.requirements", format!("kubernetes.io/arch In {wanted}"), "no image of the class runs on it"))
+    .with(Evidence::new(
+        format!("NodePool/{name}"),
+        "spec.template.spec.requirements",
+        format!("kubernetes.io/arch In {wanted}"),
+        "no image of the class runs on it",
+    ))
     .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
-    .fix(format!("Add an image for {wanted} to amiSelectorTerms (an alias selects one for each architecture), or set kubernetes.io/arch of the NodePool to {have}."))
-    .step(Risk::Mutating, "Select an image for it", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())))
+    .fix(format!(
+        "Add an image for {wanted} to amiSelectorTerms (an alias selects one for each architecture), or set \
+         kubernetes.io/arch of the NodePool to {have}."
+    ))
+    .step(
+        Risk::Mutating,
+        "Select an image for it",
+        Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
+    )
     .into()
 }
 

@@ -16,7 +16,8 @@ use crate::upstream::reckoning::{self, MIB};
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeHasRoom",
-    summary: "No instance type has what pods and DaemonSets request: a resource that Karpenter does not know, a small volume, DaemonSets that grew",
+    summary: "No instance type has what pods and DaemonSets request: a resource that Karpenter does not know, a small \
+              volume, DaemonSets that grew",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodePools,
@@ -95,10 +96,13 @@ fn unknown(
             set.map_or((of_pool, format!("kubectl edit nodepool {name}")), |(set, _)| of_daemon_set(set));
         (
             format!(
-                "{head}: it counts {part} of {resource} for {who} on each node (daemonset overhead), and no instance type of the NodePool has that."
+                "{head}: it counts {part} of {resource} for {who} on each node (daemonset overhead), and no instance \
+                 type of the NodePool has that."
             ),
             blame,
-            "Keep the DaemonSet away from these nodes with its own nodeSelector. Or declare what the NodePool is for (kubernetes.io/os, if one of the two is Windows): Karpenter does not count DaemonSets that cannot run there.",
+            "Keep the DaemonSet away from these nodes with its own nodeSelector. Or declare what the NodePool is for \
+             (kubernetes.io/os, if one of the two is Windows): Karpenter does not count DaemonSets that cannot run \
+             there.",
             command,
         )
     } else {
@@ -106,10 +110,12 @@ fn unknown(
         let workload = PodWorkload::of(told.pod, about.namespace.as_deref().unwrap_or("default"), &about.name);
         (
             format!(
-                "{head}: it requests {resource} ({total}), which Karpenter knows for no instance type, even if a running node has it."
+                "{head}: it requests {resource} ({total}), which Karpenter knows for no instance type, even if a \
+                 running node has it."
             ),
             workload.blame(),
-            "Remove the request, or run these pods on a managed node group. From Karpenter 1.7 on, a NodeOverlay (feature gate NodeOverlay) can add the resource to instance types.",
+            "Remove the request, or run these pods on a managed node group. From Karpenter 1.7 on, a NodeOverlay \
+             (feature gate NodeOverlay) can add the resource to instance types.",
             workload.edit(),
         )
     };
@@ -129,7 +135,11 @@ fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Findin
     let set = karpenter.enable_pod_eni.as_deref().unwrap_or("absent");
     Finding::new(
         Confidence::Certain,
-        format!("{head}: it requests {POD_ENI}, which Karpenter {} counts only with AWS_ENABLE_POD_ENI=true in its own Deployment {}.", karpenter.version, karpenter.deployment),
+        format!(
+            "{head}: it requests {POD_ENI}, which Karpenter {} counts only with AWS_ENABLE_POD_ENI=true in its own \
+             Deployment {}.",
+            karpenter.version, karpenter.deployment
+        ),
         event,
     )
     .with(Evidence::new(
@@ -138,8 +148,14 @@ fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Findin
         format!("AWS_ENABLE_POD_ENI {set}"),
         "without it no instance type has the resource",
     ))
-    .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env"))
-    .fix(format!("Set AWS_ENABLE_POD_ENI=true on Deployment {}. From 0.19 on, set aws.enablePodENI in the ConfigMap karpenter-global-settings, and from 0.32 on nothing.", karpenter.deployment))
+    .blaming(
+        Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env"),
+    )
+    .fix(format!(
+        "Set AWS_ENABLE_POD_ENI=true on Deployment {}. From 0.19 on, set aws.enablePodENI in the ConfigMap \
+         karpenter-global-settings, and from 0.32 on nothing.",
+        karpenter.deployment
+    ))
     .step(
         Risk::Mutating,
         "Let Karpenter count the resource (its pods restart)",
@@ -164,7 +180,8 @@ fn no_device(pool: &NodePool, told: &Unplaced, lack: &Lack, of_pod: &str, event:
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}, which selects it by name: none of the allowed instance types ({allowed}) has enough resources for it and the DaemonSets, as Karpenter counts: {total}."
+            "NodePool {name} launches nothing for {of_pod}, which selects it by name: none of the allowed instance \
+             types ({allowed}) has enough resources for it and the DaemonSets, as Karpenter counts: {total}."
         ),
         event,
     )
@@ -175,7 +192,11 @@ fn no_device(pool: &NodePool, told: &Unplaced, lack: &Lack, of_pod: &str, event:
         format!("no node of this NodePool has had {resource} either"),
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix("Allow larger instance types, or types that have the device. Karpenter counts 7.5 % less memory than EC2 (vmMemoryOverheadPercent). EC2 counts the fractional GPUs of g6f and gr6f as none: a NodeOverlay (feature gate NodeOverlay) can declare them.")
+    .fix(
+        "Allow larger instance types, or types that have the device. Karpenter counts 7.5 % less memory than EC2 \
+         (vmMemoryOverheadPercent). EC2 counts the fractional GPUs of g6f and gr6f as none: a NodeOverlay (feature \
+         gate NodeOverlay) can declare them.",
+    )
     .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
 }
 
@@ -187,7 +208,9 @@ fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: 
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: its containers request {total} {resource} together. Karpenter counts the physical ones of an instance type, {reckoned} of {type_}, but {node} offers {shown}: its device plugin shares each among several pods (time-slicing, MPS, MIG), which Karpenter does not count."
+            "NodePool {name} launches nothing for {of_pod}: its containers request {total} {resource} together. \
+             Karpenter counts the physical ones of an instance type, {reckoned} of {type_}, but {node} offers {shown}: \
+             its device plugin shares each among several pods (time-slicing, MPS, MIG), which Karpenter does not count."
         ),
         event,
     )
@@ -204,7 +227,10 @@ fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: 
         "what the device plugin offers",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix(format!("Request {resource} in as few containers as a node has physical ones, or allow instance types with {total} of them. A NodeOverlay (feature gate NodeOverlay) can declare how many a type offers."))
+    .fix(format!(
+        "Request {resource} in as few containers as a node has physical ones, or allow instance types with {total} of \
+         them. A NodeOverlay (feature gate NodeOverlay) can declare how many a type offers."
+    ))
     .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
 }
 
@@ -214,7 +240,9 @@ fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &st
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: {total} of ephemeral-storage is requested. Karpenter counts the volume of {kind} {class} ({gib}Gi) for every instance type, and no disks of the instance, because instanceStorePolicy is not set."
+            "NodePool {name} launches nothing for {of_pod}: {total} of ephemeral-storage is requested. Karpenter \
+             counts the volume of {kind} {class} ({gib}Gi) for every instance type, and no disks of the instance, \
+             because instanceStorePolicy is not set."
         ),
         event,
     )
@@ -224,7 +252,10 @@ fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &st
         format!("{gib}Gi"),
         "Karpenter does not see what user data does with an instance's own disks",
     ))
-    .fix("If the instance types have disks of their own, set instanceStorePolicy: RAID0 (and remove what sets them up from userData). Otherwise give the volume of images and pods the requested size.");
+    .fix(
+        "If the instance types have disks of their own, set instanceStorePolicy: RAID0 (and remove what sets them up \
+         from userData). Otherwise give the volume of images and pods the requested size.",
+    );
     match (case.class_field("spec.instanceStorePolicy"), case.class()) {
         (Some(blame), Some(class)) => finding.blaming(blame).step(
             Risk::Mutating,
@@ -254,7 +285,8 @@ fn crowded(
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each node (daemonset overhead) {total} of {resource} is requested, the larger part by them{who}, but its largest node so far has {room}."
+            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each node (daemonset overhead) \
+             {total} of {resource} is requested, the larger part by them{who}, but its largest node so far has {room}."
         ),
         event,
     )
@@ -282,7 +314,10 @@ fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each node {asked} of memory is requested, which Karpenter finds too much for every allowed instance type. On {type_}, one of them, it fits: {machine} has {room}. But Karpenter counts {percent} % less memory than EC2 reports for a type (VM_MEMORY_OVERHEAD_PERCENT).",
+            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each node {asked} of memory is \
+             requested, which Karpenter finds too much for every allowed instance type. On {type_}, one of them, it \
+             fits: {machine} has {room}. But Karpenter counts {percent} % less memory than EC2 reports for a type \
+             (VM_MEMORY_OVERHEAD_PERCENT).",
             machine = machine.name(),
         ),
         event,
@@ -297,9 +332,14 @@ fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &
         format!("Deployment/{deployment}"),
         "VM_MEMORY_OVERHEAD_PERCENT",
         part.to_string(),
-        "the part of the memory that Karpenter subtracts for hypervisor and kernel, before it subtracts what the kubelet reserves",
+        "the part of the memory that Karpenter subtracts for hypervisor and kernel, before it subtracts what the \
+         kubelet reserves",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix("Allow larger instance types, or request less. If these types lose less of their memory, lower VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent). From 1.1 on, Karpenter learns the real size from the first node of a type that it launches.")
+    .fix(
+        "Allow larger instance types, or request less. If these types lose less of their memory, lower \
+         VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent). From 1.1 on, Karpenter \
+         learns the real size from the first node of a type that it launches.",
+    )
     .step(Risk::Mutating, "Allow larger instance types", Some(format!("kubectl edit nodepool {name}")))
 }

@@ -12,7 +12,8 @@ use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeLeft",
-    summary: "No instance type meets the NodePool's requirements, or its volume excludes all of them, and pods wait for it",
+    summary: "No instance type meets the NodePool's requirements, or its volume excludes all of them, and pods wait \
+              for it",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events, Input::Pods],
     lint: false,
@@ -44,7 +45,8 @@ fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: Karpenter knows no offering (zone, capacity type, price) of the instance types that meet its requirements ({asked})."
+            "NodePool {name} launches nothing: Karpenter knows no offering (zone, capacity type, price) of the \
+             instance types that meet its requirements ({asked})."
         ),
         Evidence::new(
             format!("Event Pod/{}", told.event.involved_object.name),
@@ -60,10 +62,16 @@ fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
         "an offering is a type in a zone with a subnet of the class, with a capacity type and a known price",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix("Allow a zone (with a subnet of the node class), a capacity type or instance types that the region has together. Without a route to the price list, as in an isolated VPC, Karpenter knows only its built-in prices. Newer instance types then need a newer Karpenter, or an endpoint for the pricing API.")
+    .fix(
+        "Allow a zone (with a subnet of the node class), a capacity type or instance types that the region has \
+         together. Without a route to the price list, as in an isolated VPC, Karpenter knows only its built-in prices. \
+         Newer instance types then need a newer Karpenter, or an endpoint for the pricing API.",
+    )
     .ask_aws(
         "Which zones offer these instance types?",
-        "aws ec2 describe-instance-type-offerings --location-type availability-zone --query 'InstanceTypeOfferings[].[InstanceType,Location]'".to_owned(),
+        "aws ec2 describe-instance-type-offerings --location-type availability-zone --query \
+         'InstanceTypeOfferings[].[InstanceType,Location]'"
+            .to_owned(),
     )
     .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")))
     .into()
@@ -91,7 +99,9 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: Karpenter counts {device} of {of_class}{because} as the ephemeral storage of every node, {}Gi, of which {} are reserved ({parts}). The result is negative, so it excludes every instance type, whatever pods request.",
+            "NodePool {name} launches nothing: Karpenter counts {device} of {of_class}{because} as the ephemeral \
+             storage of every node, {}Gi, of which {} are reserved ({parts}). The result is negative, so it excludes \
+             every instance type, whatever pods request.",
             volume.gib,
             gib(kept.total())
         ),
@@ -110,7 +120,8 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
     ))
     .blaming(Blame::class(class).field(field));
     let fix = if marked.is_some() {
-        "Remove rootVolume from that device, or set it on the volume that stores images and pods (Bottlerocket: /dev/xvdb). Otherwise give the device a size that leaves room."
+        "Remove rootVolume from that device, or set it on the volume that stores images and pods (Bottlerocket: \
+         /dev/xvdb). Otherwise give the device a size that leaves room."
     } else {
         "Give the volume of images and pods a size that leaves room, or reserve less ephemeral-storage in spec.kubelet."
     };
@@ -125,7 +136,8 @@ fn without_gpu(case: &Case, pool: &NodePool) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for Pod {}/{}: its requirement {gpu} excludes the family {families} that it lists, because these instance types have no GPU.",
+            "NodePool {name} launches nothing for Pod {}/{}: its requirement {gpu} excludes the family {families} that \
+             it lists, because these instance types have no GPU.",
             pod.namespace.as_deref().unwrap_or("default"),
             pod.name
         ),
@@ -144,7 +156,10 @@ fn without_gpu(case: &Case, pool: &NodePool) -> Option<Finding> {
     ));
     let finding = finding
         .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-        .fix("Remove the family from this NodePool, and serve it with a NodePool of its own that has no requirement on GPUs.")
+        .fix(
+            "Remove the family from this NodePool, and serve it with a NodePool of its own that has no requirement on \
+             GPUs.",
+        )
         .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")));
     Some(finding)
 }
@@ -195,7 +210,8 @@ fn check(case: &Case) -> Opinion {
     let fix = if auto {
         "Allow instance types of size medium or larger with more than one CPU."
     } else {
-        "Remove the requirement that excludes the others. Look for two that no type meets together (an architecture and the families of another), a type or size that the region does not have, or a misspelled value."
+        "Remove the requirement that excludes the others. Look for two that no type meets together (an architecture \
+         and the families of another), a type or size that the region does not have, or a misspelled value."
     };
     finding
         .fix(fix)

@@ -31,7 +31,8 @@ struct Lack {
     fix: &'static str,
 }
 
-const IN_USE: &str = "Enlarge the reservation, or stop the instances outside of Karpenter that use it (an open reservation takes any instance of its type). Or allow on-demand beside reserved.";
+const IN_USE: &str = "Enlarge the reservation, or stop the instances outside of Karpenter that use it (an open \
+                      reservation takes any instance of its type). Or allow on-demand beside reserved.";
 
 fn shown(r: &CapacityReservation) -> String {
     format!("{} ({} in {})", r.id, r.instance_type, r.availability_zone)
@@ -49,7 +50,8 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
             blame: Blame::object("apps/v1", "Deployment", deployment)
                 .namespace(namespace)
                 .field("spec.template.spec.containers[0].env[FEATURE_GATES]"),
-            fix: "Turn the feature gate ReservedCapacity on (Helm: settings.featureGates.reservedCapacity=true), or allow another capacity type.",
+            fix: "Turn the feature gate ReservedCapacity on (Helm: settings.featureGates.reservedCapacity=true), or \
+                  allow another capacity type.",
         };
     }
     if class.spec.capacity_reservation_selector_terms.is_empty() {
@@ -68,7 +70,8 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
             observed: "absent".to_owned(),
             because: "Karpenter asks EC2 each minute for the active reservations that the terms select",
             blame: selector(),
-            fix: "Correct the id, tags or owner in capacityReservationSelectorTerms: Karpenter does not use a reservation that has expired, was cancelled, or begins later.",
+            fix: "Correct the id, tags or owner in capacityReservationSelectorTerms: Karpenter does not use a \
+                  reservation that has expired, was cancelled, or begins later.",
         };
     }
     let all = reservations.iter().map(shown).collect::<Vec<_>>().join(", ");
@@ -96,7 +99,8 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
     }
     Lack {
         why: format!(
-            "Karpenter can launch in none of the reservations of {own}: {all}. They are in use, or EC2 does not list their instance type for the region"
+            "Karpenter can launch in none of the reservations of {own}: {all}. They are in use, or EC2 does not list \
+             their instance type for the region"
         ),
         observed: all,
         because: "they fit, but Karpenter finds no offering of them",
@@ -154,7 +158,9 @@ fn full(case: &Case, pool: &NodePool, class: &NodeClass, pod: &Pod) -> Finding {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "NodePool {name} launches nothing for Pod {namespace}/{pod_name}: it allows only reserved capacity, and Karpenter{version} puts the pod off without an Event. All reservations of {own} that fit are probably in use: {all}."
+            "NodePool {name} launches nothing for Pod {namespace}/{pod_name}: it allows only reserved capacity, and \
+             Karpenter{version} puts the pod off without an Event. All reservations of {own} that fit are probably in \
+             use: {all}."
         ),
         Evidence::new(format!("{}/{}", class.kind, class.name()), "status.capacityReservations", all, because),
     )

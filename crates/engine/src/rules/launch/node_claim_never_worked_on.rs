@@ -48,7 +48,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "NodeClaim {name}{of_pool} was never launched: Karpenter {} runs, but since {} it has neither worked on it nor given it up. Its work on the claim panics or hangs, which only its log shows.{hint}",
+            "NodeClaim {name}{of_pool} was never launched: Karpenter {} runs, but since {} it has neither worked on it \
+             nor given it up. Its work on the claim panics or hangs, which only its log shows.{hint}",
             karpenter.version,
             case.since()
         ),
@@ -63,14 +64,20 @@ fn check(case: &Case) -> Opinion {
         format!("Deployment/{deployment}"),
         "spec.template.spec.containers[0].image",
         karpenter.version.to_string(),
-        format!("this version deletes a claim that is not launched after {} minutes, in the step that did not finish", timeout.num_minutes()),
+        format!(
+            "this version deletes a claim that is not launched after {} minutes, in the step that did not finish",
+            timeout.num_minutes()
+        ),
     ))
     .blaming(
         Blame::object("apps/v1", "Deployment", deployment)
             .namespace(namespace)
             .field("spec.template.spec.containers[0].image"),
     )
-    .fix("Read Karpenter's log for the claim. If it shows a panic, this version has a bug: upgrade, or remove what triggers the panic (a capacity reservation, a field of the node class).")
+    .fix(
+        "Read Karpenter's log for the claim. If it shows a panic, this version has a bug: upgrade, or remove what \
+         triggers the panic (a capacity reservation, a field of the node class).",
+    )
     .step(
         Risk::Inspect,
         "See what Karpenter logs about it",

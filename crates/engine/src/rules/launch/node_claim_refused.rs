@@ -45,7 +45,10 @@ fn check(case: &Case) -> Opinion {
         "they become requirements of a NodeClaim, together with what its pods request",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(origin(error)))
-    .fix("Change what the message names in the NodePool, so that its NodeClaims for these pods are valid. A later Karpenter may allow it unchanged.")
+    .fix(
+        "Change what the message names in the NodePool, so that its NodeClaims for these pods are valid. A later \
+         Karpenter may allow it unchanged.",
+    )
     .step(Risk::Mutating, "Change the NodePool", Some(format!("kubectl edit nodepool {name}")))
     .into()
 }

@@ -9,7 +9,8 @@ use crate::upstream::karpenter::Version;
 
 pub static RULE: Rule = Rule {
     cause: "NodeClassCrdOutdated",
-    summary: "The custom resource of the node class is older than Karpenter, and drops the conditions that Karpenter waits for",
+    summary: "The custom resource of the node class is older than Karpenter, and drops the conditions that Karpenter \
+              waits for",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClasses, Input::Deployments],
     lint: false,
@@ -45,7 +46,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         if was_written { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "NodeClaim {} is not launched: Karpenter {version} waits for the condition Ready of EC2NodeClass {name}, which has no conditions. Its CustomResourceDefinition {CRD} is older than Karpenter and drops them.",
+            "NodeClaim {} is not launched: Karpenter {version} waits for the condition Ready of EC2NodeClass {name}, \
+             which has no conditions. Its CustomResourceDefinition {CRD} is older than Karpenter and drops them.",
             claim.name()
         ),
         Evidence::new(
@@ -58,12 +60,14 @@ fn check(case: &Case) -> Opinion {
     .with(Evidence::new(&object, "status.conditions", "none", format!("Karpenter {version} writes Ready there")))
     .with_all(was_written.then(|| Evidence::new(&object, "status.amis", "there", "Karpenter has written its status")))
     .blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD))
-    .fix("Upgrade the custom resources to Karpenter's version, with the chart karpenter-crd or kubectl apply. A helm upgrade of the chart karpenter does not change them.")
+    .fix("Upgrade the custom resources to Karpenter's version, with the chart karpenter-crd or kubectl apply. A helm \
+          upgrade of the chart karpenter does not change them.")
     .step(
         Risk::Inspect,
         "See whether it knows conditions (it prints array, or nothing)",
         Some(format!(
-            "kubectl get crd {CRD} -o jsonpath='{{.spec.versions[*].schema.openAPIV3Schema.properties.status.properties.conditions.type}}'"
+            "kubectl get crd {CRD} -o \
+             jsonpath='{{.spec.versions[*].schema.openAPIV3Schema.properties.status.properties.conditions.type}}'"
         )),
     )
     .step(

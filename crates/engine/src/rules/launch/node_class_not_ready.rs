@@ -89,7 +89,8 @@ fn check(case: &Case) -> Opinion {
             &object,
             volume.field.clone(),
             volume.what.clone(),
-            "the dry run of a launch fails on it, and Karpenter writes a refusal that is not about its permissions only to its log",
+            "the dry run of a launch fails on it, and Karpenter writes a refusal that is not about its permissions \
+             only to its log",
         ));
         Some(Box::new(Blame::object(&class.api_version, &class.kind, name).field(volume.field.clone())))
     } else if let Some(slip) = &slip {
@@ -103,10 +104,13 @@ fn check(case: &Case) -> Opinion {
         _ if ended.is_some() => ANOTHER_ALIAS.to_owned(),
         (Some(volume), _) => volume.fix,
         (None, None) if let Some(slip) = &slip => format!(
-            "Change {} in the selector terms to {}, if the subnets and security groups have that tag. Otherwise add the tags to them.",
+            "Change {} in the selector terms to {}, if the subnets and security groups have that tag. Otherwise add \
+             the tags to them.",
             slip.value, slip.cluster
         ),
-        (None, Some(_)) => "Change what AWS refuses. If nothing in the class requests it, this version of Karpenter does: upgrade.".to_owned(),
+        (None, Some(_)) => "Change what AWS refuses. If nothing in the class requests it, this version of Karpenter \
+                            does: upgrade."
+            .to_owned(),
         (None, None) => remedy(case, class, &failing),
     });
     finding = change(case, finding, class, &failing);
@@ -161,7 +165,8 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
     finding
 }
 
-const ANOTHER_ALIAS: &str = "Use an alias that is still published, such as al2023@VERSION. Check user data, which AL2023 reads as a NodeConfig.";
+const ANOTHER_ALIAS: &str = "Use an alias that is still published, such as al2023@VERSION. Check user data, which \
+                             AL2023 reads as a NodeConfig.";
 
 /// Why an alias without an image never gets one. Versions before 1.9 do not say so.
 fn ended_alias(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option<String> {
@@ -177,15 +182,14 @@ fn let_in(case: &Case, finding: Finding, role: &str) -> Finding {
         .step(
             Risk::Mutating,
             "Authorize nodes with this role",
-            Some(format!(
-                "aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2"
-            )),
+            Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2")),
         )
         .step(
             Risk::Mutating,
             "Give them Auto Mode's permissions",
             Some(format!(
-                "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
+                "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope \
+                 type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
             )),
         )
 }
@@ -197,7 +201,8 @@ fn remedy(case: &Case, class: &NodeClass, failing: &[&Condition]) -> String {
         // From 1.13.0 on, the message says why a dry run was refused.
         (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
         (Some(advice), _) if class.is_auto_mode() && advice.role => format!(
-            "{} If a policy requires an explicit setting, use a NodeClass of your own: advancedNetworking.associatePublicIPAddress, ephemeralStorage.kmsKeyID, tags.",
+            "{} If a policy requires an explicit setting, use a NodeClass of your own: \
+             advancedNetworking.associatePublicIPAddress, ephemeralStorage.kmsKeyID, tags.",
             class.with_its_role(advice.fix)
         ),
         (Some(advice), _) if class.is_auto_mode() => class.with_its_role(advice.fix),
@@ -263,11 +268,13 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         }
         (_, "UnsupportedAlias") => (ANOTHER_ALIAS, false),
         ("AMIsReady", _) if known => (
-            "Select an image that exists in this region, is shared with this account and is for this Kubernetes version. Terms by name search only images of self and amazon.",
+            "Select an image that exists in this region, is shared with this account and is for this Kubernetes \
+             version. Terms by name search only images of self and amazon.",
             false,
         ),
         ("AMIsReady", _) => (
-            "Check that the alias has this version for this Kubernetes version, and that Karpenter's role may call ssm:GetParameter and ec2:DescribeImages.",
+            "Check that the alias has this version for this Kubernetes version, and that Karpenter's role may call \
+             ssm:GetParameter and ec2:DescribeImages.",
             true,
         ),
         ("SubnetsReady", _) => {
@@ -277,24 +284,34 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
             ("Check that Karpenter's role may call ec2:DescribeSecurityGroups and reaches the EC2 endpoint.", true)
         }
         (_, UNAUTHORIZED_NODE_ROLE) => (
-            "Create an access entry of type EC2 for the node role, and associate the policy AmazonEKSAutoNodePolicy with it. EKS creates one only for the role of the built-in NodePools.",
+            "Create an access entry of type EC2 for the node role, and associate the policy AmazonEKSAutoNodePolicy \
+             with it. EKS creates one only for the role of the built-in NodePools.",
             false,
         ),
         ("InstanceProfileReady", _) => (
-            "Check that the role in spec.role exists. Check that Karpenter's role may call iam:GetInstanceProfile, iam:CreateInstanceProfile, iam:TagInstanceProfile, iam:AddRoleToInstanceProfile, and iam:PassRole on the node role. Without internet there is no IAM endpoint in the VPC: use spec.instanceProfile.",
+            "Check that the role in spec.role exists. Check that Karpenter's role may call iam:GetInstanceProfile, \
+             iam:CreateInstanceProfile, iam:TagInstanceProfile, iam:AddRoleToInstanceProfile, and iam:PassRole on the \
+             node role. Without internet there is no IAM endpoint in the VPC: use spec.instanceProfile.",
             true,
         ),
         ("PlacementGroupReady", _) => ("Name a placement group that exists in this region.", false),
         (_, "CreateFleetAuthCheckFailed") => (
-            "Allow Karpenter's role to call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check the class again, change any annotation on it.",
+            "Allow Karpenter's role to call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a \
+             permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check the \
+             class again, change any annotation on it.",
             true,
         ),
         (_, "CreateLaunchTemplateAuthCheckFailed") => (
-            "Allow Karpenter's role to call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check the class again, change any annotation on it.",
+            "Allow Karpenter's role to call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on \
+             tags, a permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check \
+             the class again, change any annotation on it.",
             true,
         ),
         (_, "RunInstancesAuthCheckFailed") => (
-            "Allow Karpenter's role to call ec2:RunInstances for the image, its snapshots, subnets and security groups, and iam:PassRole on the node role. A condition on tags, a permissions boundary or a service control policy (SCP) may deny the call. The instance profile must exist and contain the node role. To make Karpenter check the class again, change any annotation on it.",
+            "Allow Karpenter's role to call ec2:RunInstances for the image, its snapshots, subnets and security \
+             groups, and iam:PassRole on the node role. A condition on tags, a permissions boundary or a service \
+             control policy (SCP) may deny the call. The instance profile must exist and contain the node role. To \
+             make Karpenter check the class again, change any annotation on it.",
             true,
         ),
         (_, "UserDataSizeLimitExceeded") => ("Shorten the user data: EC2 accepts 16 KiB after rendering.", false),
@@ -302,12 +319,14 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
             ("Remove the tag from spec.tags: Karpenter sets its own tags and those of the cluster itself.", false)
         }
         (_, "InvalidKubeletConfiguration") if is_about_own_taints(condition) => (
-            "Remove registerWithTaints from spec.kubelet, and write its taints into spec.template.spec.taints of the NodePool. Karpenter sets this field itself.",
+            "Remove registerWithTaints from spec.kubelet, and write its taints into spec.template.spec.taints of the \
+             NodePool. Karpenter sets this field itself.",
             false,
         ),
         (_, reason) if let Some(fix) = since_1_15(reason) => (fix, false),
         _ if is_without_cidr => (
-            "Allow Karpenter's role to call eks:DescribeCluster, and make the EKS endpoint reachable for Karpenter: AL2023 needs the cluster's service CIDR.",
+            "Allow Karpenter's role to call eks:DescribeCluster, and make the EKS endpoint reachable for Karpenter: \
+             AL2023 needs the cluster's service CIDR.",
             true,
         ),
         _ => return None,
@@ -322,36 +341,45 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
 fn since_1_15(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "InvalidKubeletConfiguration" => {
-            "Correct the field of spec.kubelet that the message names. Since 1.15, Karpenter refuses what the kubelet does not know or would ignore, and kubectl apply does not."
+            "Correct the field of spec.kubelet that the message names. Since 1.15, Karpenter refuses what the kubelet \
+             does not know or would ignore, and kubectl apply does not."
         }
         "UnsupportedKubeletConfiguration" => {
-            "Remove the fields that the message names from spec.kubelet, and keep one address in clusterDNS. Karpenter before 1.15 ignored them for this AMI family, so nodes stay as they are. To apply them, use AL2023, or set them in userData."
+            "Remove the fields that the message names from spec.kubelet, and keep one address in clusterDNS. Karpenter \
+             before 1.15 ignored them for this AMI family, so nodes stay as they are. To apply them, use AL2023, or \
+             set them in userData."
         }
         "KubeletExpressionsDisabled" => {
-            "Write plain values for maxPods, kubeReserved and systemReserved in spec.kubelet. A mistyped quantity counts as an expression. If you mean an expression, turn on NodeClassCEL in Karpenter's AWS_FEATURE_GATES."
+            "Write plain values for maxPods, kubeReserved and systemReserved in spec.kubelet. A mistyped quantity \
+             counts as an expression. If you mean an expression, turn on NodeClassCEL in Karpenter's AWS_FEATURE_GATES."
         }
         "KubeletExpressionInvalid" => {
-            "Correct the expression in the field of spec.kubelet that the message names. A mistyped quantity counts as an expression."
+            "Correct the expression in the field of spec.kubelet that the message names. A mistyped quantity counts as \
+             an expression."
         }
         "KubeletExpressionEvaluationFailed" => {
-            "Change the expression in spec.kubelet so that it gives a valid number for every instance type. Karpenter evaluates it for all types of the region, and one failure blocks the class."
+            "Change the expression in spec.kubelet so that it gives a valid number for every instance type. Karpenter \
+             evaluates it for all types of the region, and one failure blocks the class."
         }
         "InstanceProfileNotFound" => {
-            "Create the instance profile that spec.instanceProfile names, or name one that exists. Karpenter checks again by itself."
+            "Create the instance profile that spec.instanceProfile names, or name one that exists. Karpenter checks \
+             again by itself."
         }
         "NVIDIAConsumableCapacityInvalid" => {
-            "Set the annotation karpenter.k8s.aws/nvidia-consumable-capacity to a value that the message lists, or remove it."
+            "Set the annotation karpenter.k8s.aws/nvidia-consumable-capacity to a value that the message lists, or \
+             remove it."
         }
         "DRADisabled" => {
-            "Remove the annotation karpenter.k8s.aws/nvidia-consumable-capacity, or turn on DRANVIDIAGPU in Karpenter's AWS_FEATURE_GATES."
+            "Remove the annotation karpenter.k8s.aws/nvidia-consumable-capacity, or turn on DRANVIDIAGPU in \
+             Karpenter's AWS_FEATURE_GATES."
         }
         _ => return None,
     })
 }
 
-/// Whether Karpenter refuses only the field of spec.kubelet that it sets itself. It joins several mistakes by semicolons.
-/// Source: karpenter-provider-aws v1.15.0 pkg/apis/v1/kubeletconfiguration_validation.go `validateKubeletSemantics`,
-/// pkg/controllers/nodeclass/validation.go `Reconcile`.
+/// Whether Karpenter refuses only the field of spec.kubelet that it sets itself. It joins several mistakes by
+/// semicolons. Source: karpenter-provider-aws v1.15.0 pkg/apis/v1/kubeletconfiguration_validation.go
+/// `validateKubeletSemantics`, pkg/controllers/nodeclass/validation.go `Reconcile`.
 fn is_about_own_taints(condition: &Condition) -> bool {
     let message = &condition.message;
     message.starts_with("spec.kubelet.registerWithTaints: can't be set") && !message.contains("; ")

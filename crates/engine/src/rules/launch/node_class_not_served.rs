@@ -12,7 +12,8 @@ use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "NodeClassNotServed",
-    summary: "The NodePool refers to a node class of another Karpenter than the one that runs here, or of an Auto Mode that is off",
+    summary: "The NodePool refers to a node class of another Karpenter than the one that runs here, or of an Auto Mode \
+              that is off",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::Deployments],
     lint: false,
@@ -44,7 +45,9 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: it refers to {} {} of {AUTO_MODE}, which only EKS Auto Mode works on, and no controller has worked on it since it was created. Auto Mode is switched off, and its custom resources alone do nothing.",
+            "NodePool {name} launches nothing: it refers to {} {} of {AUTO_MODE}, which only EKS Auto Mode works on, \
+             and no controller has worked on it since it was created. Auto Mode is switched off, and its custom \
+             resources alone do nothing.",
             reference.kind, reference.name
         ),
         Evidence::new(
@@ -55,8 +58,15 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
-    .fix("Switch EKS Auto Mode on for the cluster. In Terraform, set enabled = true in compute_config: without it, an apply switches Auto Mode off. Or install Karpenter and refer to an EC2NodeClass.")
-    .step(Risk::Inspect, "See which NodePools exist, and which Karpenter they belong to", Some(format!("kubectl get nodepool {name} -o yaml")))
+    .fix(
+        "Switch EKS Auto Mode on for the cluster. In Terraform, set enabled = true in compute_config: without it, an \
+         apply switches Auto Mode off. Or install Karpenter and refer to an EC2NodeClass.",
+    )
+    .step(
+        Risk::Inspect,
+        "See which NodePools exist, and which Karpenter they belong to",
+        Some(format!("kubectl get nodepool {name} -o yaml")),
+    )
     .ask_aws(
         "Is Auto Mode on?",
         format!(
@@ -78,14 +88,16 @@ fn of_another(case: &Case, pool: &NodePool) -> Opinion {
     };
     let fix = match theirs.group.as_str() {
         AUTO_MODE => {
-            "Create a NodeClass of eks.amazonaws.com/v1 with the settings of the class and refer to it. Or install Karpenter beside Auto Mode: its custom resources alone do nothing."
+            "Create a NodeClass of eks.amazonaws.com/v1 with the settings of the class and refer to it. Or install \
+             Karpenter beside Auto Mode: its custom resources alone do nothing."
         }
         _ => "Refer to a node class of the kind that this Karpenter knows, or turn EKS Auto Mode on.",
     };
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: it refers to {} {} of {}, and no controller here works on that kind. This cluster runs {runs}, which knows {} of {}.",
+            "NodePool {name} launches nothing: it refers to {} {} of {}, and no controller here works on that kind. \
+             This cluster runs {runs}, which knows {} of {}.",
             reference.kind, reference.name, reference.group, theirs.kind, theirs.group
         ),
         Evidence::new(
@@ -103,7 +115,11 @@ fn of_another(case: &Case, pool: &NodePool) -> Opinion {
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
     .fix(fix)
-    .step(Risk::Inspect, "See what a working NodePool refers to", Some(format!("kubectl get nodepool {} -o jsonpath='{{.spec.template.spec.nodeClassRef}}'", served.name())))
+    .step(
+        Risk::Inspect,
+        "See what a working NodePool refers to",
+        Some(format!("kubectl get nodepool {} -o jsonpath='{{.spec.template.spec.nodeClassRef}}'", served.name())),
+    )
     .step(Risk::Mutating, "Refer to the right node class", Some(format!("kubectl edit nodepool {name}")))
     .into()
 }

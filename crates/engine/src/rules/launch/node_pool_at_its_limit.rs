@@ -14,7 +14,8 @@ use crate::upstream::unplaced::PlacementObstacle;
 
 pub static RULE: Rule = Rule {
     cause: "NodePoolAtItsLimit",
-    summary: "The NodePool's limits leave no room for another node, and pods wait for it, or a drifted node that it should replace",
+    summary: "The NodePool's limits leave no room for another node, and pods wait for it, or a drifted node that it \
+              should replace",
     stages: &[Stage::Launch],
     reads: &[
         Input::Nodes,
@@ -51,7 +52,8 @@ fn check(case: &Case) -> Opinion {
     let plain = plain.filter(|_| case.class().is_some_and(|class| class.spec.network_interfaces.is_empty()));
     let beside = plain.map_or_else(String::new, |Offer { node, claim, .. }| {
         format!(
-            " Node {} would have room, but no {EFA}: Karpenter attaches such interfaces only to nodes that it launches for pods that request them, and NodeClaim {} was not.",
+            " Node {} would have room, but no {EFA}: Karpenter attaches such interfaces only to nodes that it launches \
+             for pods that request them, and NodeClaim {} was not.",
             node.name(),
             claim.name()
         )
@@ -59,7 +61,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: its limits ({limits}) leave no room for another node of any allowed type.{beside}"
+            "NodePool {name} launches nothing: its limits ({limits}) leave no room for another node of any allowed \
+             type.{beside}"
         ),
         Evidence::new(
             format!("NodePool/{name}"),
@@ -100,7 +103,12 @@ fn without_efa(finding: Finding, case: &Case, claim: &NodeClaim) -> Finding {
             format!("none of {EFA}"),
             "interfaces cannot be added to a running instance",
         ))
-        .fix(format!("Raise the limits by one node, which Karpenter then launches with {EFA} if its type has any. Or make room: delete NodeClaim {} when its pods may go. From Karpenter 1.11 on, spec.networkInterfaces of EC2NodeClass {class} gives each node these interfaces.", claim.name()))
+        .fix(format!(
+            "Raise the limits by one node, which Karpenter then launches with {EFA} if its type has any. Or make room: \
+             delete NodeClaim {} when its pods may go. From Karpenter 1.11 on, spec.networkInterfaces of EC2NodeClass \
+             {class} gives each node these interfaces.",
+            claim.name()
+        ))
 }
 
 /// A static NodePool that is full has no room for a replacement.
@@ -111,7 +119,9 @@ fn of_drift(pool: &NodePool, held: &NoRoom) -> Finding {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} is static, and its limit (limits.nodes {limit}) leaves no room beside its {replicas} replicas. Karpenter creates a replacement before it removes a drifted node, so the {count} that {have} drifted, {first}at {}, stay as they are.",
+            "NodePool {name} is static, and its limit (limits.nodes {limit}) leaves no room beside its {replicas} \
+             replicas. Karpenter creates a replacement before it removes a drifted node, so the {count} that {have} \
+             drifted, {first}at {}, stay as they are.",
             crate::case::timestamp(held.since)
         ),
         Evidence::new(
@@ -129,9 +139,14 @@ fn of_drift(pool: &NodePool, held: &NoRoom) -> Finding {
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.limits.nodes"))
     .fix(format!(
-        "Raise limits.nodes above spec.replicas, by the number of nodes that may be replaced at a time. Or delete the drifted NodeClaims one by one: Karpenter fills up to {replicas} again."
+        "Raise limits.nodes above spec.replicas, by the number of nodes that may be replaced at a time. Or delete the \
+         drifted NodeClaims one by one: Karpenter fills up to {replicas} again."
     ))
-    .step(Risk::Inspect, "See which have drifted", Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o wide")))
+    .step(
+        Risk::Inspect,
+        "See which have drifted",
+        Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o wide")),
+    )
     .step(
         Risk::Mutating,
         "Leave room for one replacement",

@@ -31,7 +31,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} is static: it keeps {replicas} nodes (spec.replicas), whatever pods wait for. Pod {namespace}/{} selects its nodes, and gets no new one.",
+            "NodePool {name} is static: it keeps {replicas} nodes (spec.replicas), whatever pods wait for. Pod \
+             {namespace}/{} selects its nodes, and gets no new one.",
             pod.name
         ),
         Evidence::new(
@@ -48,7 +49,10 @@ fn check(case: &Case) -> Opinion {
         "the pod waits, but Karpenter does not even name the NodePool",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.replicas"))
-    .fix("Raise spec.replicas, or give these pods a NodePool without it. You cannot remove replicas from a NodePool that has them.")
+    .fix(
+        "Raise spec.replicas, or give these pods a NodePool without it. You cannot remove replicas from a NodePool \
+         that has them.",
+    )
     .step(
         Risk::Mutating,
         "Raise the number of nodes by one",

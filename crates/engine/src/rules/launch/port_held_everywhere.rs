@@ -11,7 +11,8 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "PortHeldEverywhere",
-    summary: "Karpenter launches nodes for a pod that cannot run on them: it requests a port of the Node (hostPort) that a DaemonSet uses on each",
+    summary: "Karpenter launches nodes for a pod that cannot run on them: it requests a port of the Node (hostPort) \
+              that a DaemonSet uses on each",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodePools, Input::Nodes, Input::Events, Input::Pods],
     lint: false,
@@ -39,7 +40,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter launches one node of NodePool {name} after the other for pod {namespace}/{pod} ({} since {}), but the pod can run on none. It requests port {port} of the Node (hostPort), which DaemonSet {of_set}/{set} uses on every node that it runs on, such as Node {node}.",
+            "Karpenter launches one node of NodePool {name} after the other for pod {namespace}/{pod} ({} since {}), \
+             but the pod can run on none. It requests port {port} of the Node (hostPort), which DaemonSet \
+             {of_set}/{set} uses on every node that it runs on, such as Node {node}.",
             found.made,
             timestamp(found.since),
         ),
@@ -58,12 +61,17 @@ fn check(case: &Case) -> Opinion {
     ))
     .linked([
         Link::new(format!("Pod/{pod}"), format!("it requests port {port} of the Node")),
-        Link::new(format!("Pod/{}", found.holder.metadata.name), "it has that port on the node that was launched for the other pod"),
+        Link::new(
+            format!("Pod/{}", found.holder.metadata.name),
+            "it has that port on the node that was launched for the other pod",
+        ),
         Link::new(format!("NodePool/{name}"), "its nodes come, stay empty and go"),
     ])
     .blaming(Blame::object(api, kind, workload).namespace(&namespace).field(field))
     .fix(format!(
-        "Give {kind} {workload} another port of the Node than {port}, or none: a Service or a Pod's own address needs no hostPort. Or remove the port from DaemonSet {set}. A newer Karpenter launches no more nodes for the pod, but the pod still waits."
+        "Give {kind} {workload} another port of the Node than {port}, or none: a Service or a Pod's own address needs \
+         no hostPort. Or remove the port from DaemonSet {set}. A newer Karpenter launches no more nodes for the pod, \
+         but the pod still waits."
     ))
     .step(
         Risk::Mutating,
@@ -73,7 +81,9 @@ fn check(case: &Case) -> Opinion {
     .step(
         Risk::Inspect,
         "See which ports the DaemonSet uses",
-        Some(format!("kubectl get daemonset -n {of_set} {set} -o jsonpath='{{.spec.template.spec.containers[*].ports}}'")),
+        Some(format!(
+            "kubectl get daemonset -n {of_set} {set} -o jsonpath='{{.spec.template.spec.containers[*].ports}}'"
+        )),
     )
     .into()
 }

@@ -15,7 +15,8 @@ use logs::fact::{Fact, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "ProvisioningFails",
-    summary: "Each of Karpenter's provisioning rounds fails for all waiting pods: a CRD is being deleted, pods are bound to a Node that is gone, or another reason in its log",
+    summary: "Each of Karpenter's provisioning rounds fails for all waiting pods: a CRD is being deleted, pods are \
+              bound to a Node that is gone, or another reason in its log",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodeClaims,
@@ -112,15 +113,23 @@ fn definition_goes(case: &Case, round: FailingRound, error: &str) -> Option<Find
     let last = case.cluster.claims().filter(leaving).min_by_key(|claim| claim.metadata.deletion_timestamp);
     let holds = last.map_or_else(String::new, |claim| format!(", and NodeClaim {} still exists", claim.name()));
     let why = format!(
-        "CustomResourceDefinition {CRD} is being deleted, and until it is gone the API server accepts no new NodeClaim{holds}"
+        "CustomResourceDefinition {CRD} is being deleted, and until it is gone the API server accepts no new \
+         NodeClaim{holds}"
     );
     let mut finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact))
         .linked([
             Link::new(case.subject(), "pods wait, and no NodeClaim has appeared since"),
             Link::new(format!("CustomResourceDefinition/{CRD}"), "it is being deleted"),
         ])
-        .blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD).field("metadata.deletionTimestamp"))
-        .fix(format!("Let the remaining NodeClaims go (see what blocks their drain: a PodDisruptionBudget, a pod that does not end). Then {CRD} goes, and you can install it again (chart karpenter-crd). All objects of a kind go with its definition: if those of NodePools and node classes were deleted too, apply these objects again."))
+        .blaming(
+            Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD)
+                .field("metadata.deletionTimestamp"),
+        )
+        .fix(format!(
+            "Let the remaining NodeClaims go (see what blocks their drain: a PodDisruptionBudget, a pod that does not \
+             end). Then {CRD} goes, and you can install it again (chart karpenter-crd). All objects of a kind go with \
+             its definition: if those of NodePools and node classes were deleted too, apply these objects again."
+        ))
         .step(
             Risk::Inspect,
             "See what the definition waits for",
@@ -163,7 +172,8 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
     let confidence = if left.is_empty() { Confidence::Likely } else { Confidence::Certain };
     let why = format!("each round fails on Node {node}, which does not exist, but pods are still bound to it{whose}");
     let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(
-        "Delete these pods for good, and remove the finalizers that keep them. Upgrade Karpenter to 0.32.1 or later, which skips pods whose Node is gone.",
+        "Delete these pods for good, and remove the finalizers that keep them. Upgrade Karpenter to 0.32.1 or later, \
+         which skips pods whose Node is gone.",
     );
     let Some(pod) = left.first() else {
         let command = format!("kubectl get pods -A --field-selector spec.nodeName={node}");
@@ -215,7 +225,10 @@ fn webhook_refuses(case: &Case, round: FailingRound, error: &str) -> Option<Find
                 "the API server calls it before it accepts the object",
             ))
             .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, name).field("webhooks"))
-            .fix("Get the service of the webhook running, or exclude Karpenter's objects from its rules. If the webhook is left over, delete it.")
+            .fix(
+                "Get the service of the webhook running, or exclude Karpenter's objects from its rules. If the webhook \
+                 is left over, delete it.",
+            )
             .step(Risk::Inspect, "See its rules and its service", Some(format!("kubectl get {plural} {name} -o yaml"))),
     )
 }
@@ -225,9 +238,11 @@ fn names_no_profile(case: &Case, round: FailingRound, error: &str) -> Option<Fin
     if !error.contains("neither spec.provider.instanceProfile nor --aws-default-instance-profile is specified") {
         return None;
     }
-    let why = "nothing names the instance profile of its nodes, neither its spec.provider.instanceProfile nor Karpenter's --aws-default-instance-profile";
+    let why = "nothing names the instance profile of its nodes, neither its spec.provider.instanceProfile nor \
+               Karpenter's --aws-default-instance-profile";
     let finding = Finding::new(Confidence::Certain, summary(case, round, why), line(round.fact)).fix(
-        "Set the default instance profile in the values of Karpenter's chart (aws.defaultInstanceProfile), or spec.provider.instanceProfile.",
+        "Set the default instance profile in the values of Karpenter's chart (aws.defaultInstanceProfile), or \
+         spec.provider.instanceProfile.",
     );
     Some(of_karpenter(case, finding, "Name the instance profile", |namespace, name| {
         format!("kubectl edit deployment -n {namespace} {name}")
@@ -246,7 +261,9 @@ fn template_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Fin
     let why =
         format!("it requests instances of launch template {template}, which is still in its cache but gone from AWS");
     let finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact)).fix(
-        "Restart Karpenter: it then creates the launch template again. Someone deleted it, or another replica or another Karpenter with the same cluster name did when its own cache expired. Run only one Karpenter, and upgrade it.",
+        "Restart Karpenter: it then creates the launch template again. Someone deleted it, or another replica or \
+         another Karpenter with the same cluster name did when its own cache expired. Run only one Karpenter, and \
+         upgrade it.",
     );
     Some(of_karpenter(case, finding, "Restart it", |namespace, name| {
         format!("kubectl rollout restart deployment -n {namespace} {name}")
@@ -275,17 +292,33 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
         let finding = Finding::new(Confidence::Likely, summary(case, round, why), line(round.fact));
         return Some(
             finding
-                .fix("Find the controller in its log (node_state, state.node, state.nodeclaim) that fails on a Node or NodeClaim again and again, and fix what it names.")
-                .step(Risk::Inspect, "See what it fails on", Some(format!("{} | grep -i error", commands::karpenter_log(case))))
-                .step(Risk::Inspect, "See which NodeClaims have no instance", Some("kubectl get nodeclaims -o wide".to_owned()))
-                .step(Risk::Inspect, "See the NodePool", case.pool().map(|pool| format!("kubectl describe nodepool {}", pool.name()))),
+                .fix(
+                    "Find the controller in its log (node_state, state.node, state.nodeclaim) that fails on a Node or \
+                     NodeClaim again and again, and fix what it names.",
+                )
+                .step(
+                    Risk::Inspect,
+                    "See what it fails on",
+                    Some(format!("{} | grep -i error", commands::karpenter_log(case))),
+                )
+                .step(
+                    Risk::Inspect,
+                    "See which NodeClaims have no instance",
+                    Some("kubectl get nodeclaims -o wide".to_owned()),
+                )
+                .step(
+                    Risk::Inspect,
+                    "See the NodePool",
+                    case.pool().map(|pool| format!("kubectl describe nodepool {}", pool.name())),
+                ),
         );
     };
     let reference = &pool.spec.template.spec.node_class_ref;
     let class = format!("{} {}", reference.kind, reference.name);
     let name = pool.name();
     let why = format!(
-        "{why}: {class}, which NodePool {name} refers to, does not exist, and without it Karpenter cannot classify {machine}"
+        "{why}: {class}, which NodePool {name} refers to, does not exist, and without it Karpenter cannot classify \
+         {machine}"
     );
     Some(
         Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
@@ -324,7 +357,10 @@ fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Findin
         ),
         None => finding,
     };
-    Some(finding.fix("Create what the line names (if necessary a StorageClass without a provisioner: kubernetes.io/no-provisioner), or remove it from the claims of that Node's pods. Or upgrade Karpenter: 1.3 and later continue without it."))
+    Some(finding.fix(
+        "Create what the line names (if necessary a StorageClass without a provisioner: kubernetes.io/no-provisioner), \
+         or remove it from the claims of that Node's pods. Or upgrade Karpenter: 1.3 and later continue without it.",
+    ))
 }
 
 /// The table's text for such a line, and the rest of the line.
@@ -351,7 +387,10 @@ fn remembers_gone(case: &Case, round: FailingRound, why: &str) -> Option<Finding
             "each has one",
             "Karpenter waits for those that are not launched yet, but there is none",
         ))
-        .fix("Restart Karpenter, which clears its memory. Karpenter 1.14.0 keeps a NodeClaim that was deleted within a second after its creation, for example because EC2 has no capacity.");
+        .fix(
+            "Restart Karpenter, which clears its memory. Karpenter 1.14.0 keeps a NodeClaim that was deleted within a \
+             second after its creation, for example because EC2 has no capacity.",
+        );
     Some(of_karpenter(case, finding, "Restart it", |namespace, name| {
         format!("kubectl rollout restart deployment -n {namespace} {name}")
     }))

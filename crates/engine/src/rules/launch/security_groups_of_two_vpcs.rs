@@ -45,7 +45,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Likely,
         format!(
-            "{} {name} selects two security groups with the name {group}, {} and {}. A name is unique in a VPC, so one group belongs to another VPC than the subnets, and EC2 launches nothing.",
+            "{} {name} selects two security groups with the name {group}, {} and {}. A name is unique in a VPC, so one \
+             group belongs to another VPC than the subnets, and EC2 launches nothing.",
             class.kind, one.id, other.id
         ),
         Evidence::new(
@@ -63,7 +64,14 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field(field))
     .fix("Select the security groups by id, or by a tag that only the groups of the cluster's VPC have.")
-    .step(Risk::Inspect, "See their VPCs", Some(format!("aws ec2 describe-security-groups --group-ids {} {} --query 'SecurityGroups[].[GroupId,GroupName,VpcId]'", one.id, other.id)))
+    .step(
+        Risk::Inspect,
+        "See their VPCs",
+        Some(format!(
+            "aws ec2 describe-security-groups --group-ids {} {} --query 'SecurityGroups[].[GroupId,GroupName,VpcId]'",
+            one.id, other.id
+        )),
+    )
     .step(Risk::Mutating, "Select only the right one", Some(commands::edit(class)))
     .into()
 }

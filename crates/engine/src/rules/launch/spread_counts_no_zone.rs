@@ -30,7 +30,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for Pod {namespace}/{}: Karpenter {} counts no zone at all for the pod's topology spread (topologySpreadConstraints). The pod selects its NodePool by name (karpenter.sh/nodepool={name}), a label that this version does not count for new nodes.",
+            "NodePool {name} launches nothing for Pod {namespace}/{}: Karpenter {} counts no zone at all for the pod's \
+             topology spread (topologySpreadConstraints). The pod selects its NodePool by name \
+             (karpenter.sh/nodepool={name}), a label that this version does not count for new nodes.",
             about.name,
             karpenter.version,
             name = pool.name(),
@@ -53,8 +55,16 @@ fn check(case: &Case) -> Opinion {
             .namespace(own)
             .field("spec.template.spec.containers[*].image"),
     )
-    .fix("Upgrade Karpenter to 1.8.5 or later, or go back to 1.8.3. Until then, let the pods select the NodePool by a label of its own (spec.template.metadata.labels) instead of karpenter.sh/nodepool, or set nodeAffinityPolicy: Ignore in the constraint.")
-    .step(Risk::Mutating, "Install another version with its chart", Some(format!("kubectl edit deployment -n {own} {deployment}")))
+    .fix(
+        "Upgrade Karpenter to 1.8.5 or later, or go back to 1.8.3. Until then, let the pods select the NodePool by a \
+         label of its own (spec.template.metadata.labels) instead of karpenter.sh/nodepool, or set nodeAffinityPolicy: \
+         Ignore in the constraint.",
+    )
+    .step(
+        Risk::Mutating,
+        "Install another version with its chart",
+        Some(format!("kubectl edit deployment -n {own} {deployment}")),
+    )
     .step(Risk::Mutating, "Or change how the pods select the NodePool", Some(workload.edit()))
     .into()
 }

@@ -31,7 +31,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for Pod {namespace}/{}: the pod's topology spread (topologySpreadConstraints) requires zone {wanted} next, but the NodePool that the pod selects allows only {allowed}.",
+            "NodePool {name} launches nothing for Pod {namespace}/{}: the pod's topology spread \
+             (topologySpreadConstraints) requires zone {wanted} next, but the NodePool that the pod selects allows \
+             only {allowed}.",
             about.name
         ),
         Evidence::new(
@@ -43,13 +45,10 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
     .fix(format!(
-        "Allow zone {wanted} in NodePool {name} (with a subnet of its node class). Or let the pods also select {allowed} (node affinity on topology.kubernetes.io/zone): then no other zone counts."
+        "Allow zone {wanted} in NodePool {name} (with a subnet of its node class). Or let the pods also select \
+         {allowed} (node affinity on topology.kubernetes.io/zone): then no other zone counts."
     ))
     .step(Risk::Mutating, "Allow the zone", Some(format!("kubectl edit nodepool {name}")))
-    .step(
-        Risk::Mutating,
-        "Or let the pods select the existing zones",
-        Some(workload.edit()),
-    )
+    .step(Risk::Mutating, "Or let the pods select the existing zones", Some(workload.edit()))
     .into()
 }

@@ -27,7 +27,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for pods that do not tolerate {taint}, such as {}. {remover} removes this taint, but the NodePool lists it under spec.template.spec.taints instead of startupTaints.",
+            "NodePool {name} launches nothing for pods that do not tolerate {taint}, such as {}. {remover} removes \
+             this taint, but the NodePool lists it under spec.template.spec.taints instead of startupTaints.",
             pod.name
         ),
         Evidence::new(

@@ -30,7 +30,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: spec.replicas ({replicas}) makes it static. Karpenter serves static NodePools only with the feature gate StaticCapacity on, and it is off."
+            "NodePool {name} launches nothing: spec.replicas ({replicas}) makes it static. Karpenter serves static \
+             NodePools only with the feature gate StaticCapacity on, and it is off."
         ),
         Evidence::new(
             format!("NodePool/{name}"),
@@ -50,16 +51,15 @@ fn check(case: &Case) -> Opinion {
             .namespace(namespace)
             .field("spec.template.spec.containers[0].env[FEATURE_GATES]"),
     )
-    .fix("Turn the feature gate on (Helm: settings.featureGates.staticCapacity=true). Or create a NodePool without replicas, which follows pods: you cannot remove replicas from a NodePool that has them.")
+    .fix(
+        "Turn the feature gate on (Helm: settings.featureGates.staticCapacity=true). Or create a NodePool without \
+         replicas, which follows pods: you cannot remove replicas from a NodePool that has them.",
+    )
     .step(
         Risk::Inspect,
         "See Karpenter's feature gates",
         Some(format!("kubectl get deployment -n {namespace} {deployment} -o yaml | grep -A1 FEATURE_GATES")),
     )
-    .step(
-        Risk::Mutating,
-        "Turn the gate on",
-        Some(format!("kubectl edit deployment -n {namespace} {deployment}")),
-    )
+    .step(Risk::Mutating, "Turn the gate on", Some(format!("kubectl edit deployment -n {namespace} {deployment}")))
     .into()
 }

@@ -35,39 +35,51 @@ fn check(case: &Case) -> Opinion {
     let (why, blame, fix, change) = match bound {
         Bound::Apart => (
             format!("its volumes ({claims}), together with its own requirements, need several zones at once"),
-            Blame::object("v1", "PersistentVolumeClaim", first)
-                .namespace(namespace)
-                .field("spec.volumeName"),
-            "Move the volumes into one zone (from snapshots), and give their StorageClass volumeBindingMode: WaitForFirstConsumer. With Immediate, each volume gets a zone before a pod uses it.".to_owned(),
+            Blame::object("v1", "PersistentVolumeClaim", first).namespace(namespace).field("spec.volumeName"),
+            "Move the volumes into one zone (from snapshots), and give their StorageClass volumeBindingMode: \
+             WaitForFirstConsumer. With Immediate, each volume gets a zone before a pod uses it."
+                .to_owned(),
             ("See the StorageClasses", Risk::Inspect, "kubectl get storageclasses".to_owned()),
         ),
         Bound::Outside { zones, allowed } => {
             let zones = zones.join(" or ");
             (
-                format!("its volumes ({claims}) are in zone {zones}, but the NodePool allows only {}", allowed.join(", ")),
+                format!(
+                    "its volumes ({claims}) are in zone {zones}, but the NodePool allows only {}",
+                    allowed.join(", ")
+                ),
                 Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"),
-                format!("Allow zone {zones} in NodePool {name} (with a subnet of its node class), or move the volumes into a zone that it allows."),
+                format!(
+                    "Allow zone {zones} in NodePool {name} (with a subnet of its node class), or move the volumes into \
+                     a zone that it allows."
+                ),
                 ("Allow the zone", Risk::Mutating, format!("kubectl edit nodepool {name}")),
             )
         }
         Bound::Unspread { zones, wanted } => (
             format!(
-                "its volumes ({claims}) are in zone {}, but its topology spread (topologySpreadConstraints) requires zone {} next",
+                "its volumes ({claims}) are in zone {}, but its topology spread (topologySpreadConstraints) requires \
+                 zone {} next",
                 zones.join(" or "),
                 wanted.join(" or ")
             ),
             workload.blame().field(format!("{}.topologySpreadConstraints", workload.spec())),
-            "Make the spread a preference (whenUnsatisfiable: ScheduleAnyway) or its maxSkew larger. Or move the volume into a zone that has the fewest of these pods.".to_owned(),
+            "Make the spread a preference (whenUnsatisfiable: ScheduleAnyway) or its maxSkew larger. Or move the \
+             volume into a zone that has the fewest of these pods."
+                .to_owned(),
             ("Change the spread", Risk::Mutating, workload.edit()),
         ),
         Bound::Unaccompanied { zones, friends } => (
             format!(
-                "its volumes ({claims}) are in zone {}, but its affinity (podAffinity) requires pods that are in zone {}",
+                "its volumes ({claims}) are in zone {}, but its affinity (podAffinity) requires pods that are in zone \
+                 {}",
                 zones.join(" or "),
                 friends.join(" or ")
             ),
             workload.blame().field(format!("{}.affinity.podAffinity", workload.spec())),
-            "Make the affinity a preference (preferredDuringSchedulingIgnoredDuringExecution). Or keep the pods that it selects in the volume's zone, or move the volume into theirs.".to_owned(),
+            "Make the affinity a preference (preferredDuringSchedulingIgnoredDuringExecution). Or keep the pods that \
+             it selects in the volume's zone, or move the volume into theirs."
+                .to_owned(),
             ("Change the affinity", Risk::Mutating, workload.edit()),
         ),
     };

@@ -37,7 +37,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "{} launches nothing, because no NodeClaim can be created. The leftover {kind} {config} sends each NodeClaim to service {namespace}/{service} and refuses it if the service does not answer, but Karpenter {} serves no webhook ({why}).",
+            "{} launches nothing, because no NodeClaim can be created. The leftover {kind} {config} sends each \
+             NodeClaim to service {namespace}/{service} and refuses it if the service does not answer, but Karpenter \
+             {} serves no webhook ({why}).",
             case.subject().replacen('/', " ", 1),
             karpenter.version
         ),
@@ -60,7 +62,10 @@ fn check(case: &Case) -> Opinion {
         Link::new(format!("{kind}/{config}"), "it refuses every NodeClaim"),
     ])
     .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, config).field("webhooks"))
-    .fix("Delete what is left of Karpenter's webhooks (validation.webhook.karpenter.sh and similar ones). Or switch them on again, if this version still has them (Helm: webhook.enabled=true).")
+    .fix(
+        "Delete what is left of Karpenter's webhooks (validation.webhook.karpenter.sh and similar ones). Or switch \
+         them on again, if this version still has them (Helm: webhook.enabled=true).",
+    )
     .step(
         Risk::Inspect,
         "See which of Karpenter's webhook configurations are left",

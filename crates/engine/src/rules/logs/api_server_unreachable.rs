@@ -23,25 +23,27 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::ApiServerUnreachable]) else { return Opinion::Silent };
-    // Pods ask the Service's address, which kube-proxy makes reachable: where it fails on the Node, theirs is a symptom.
+    // Pods ask the Service's address, which kube-proxy makes reachable: where it fails on the Node, theirs is a
+    // symptom.
     let fails = |pod: &Pod| pod.daemon_set() == Some(KUBE_PROXY) && !pod.is_ready() && pod.trouble().is_some();
     if root.fact.program != "kubelet" && case.pods().any(fails) {
         return Opinion::Silent;
     }
     let is_name = root.is_because(&[Reason::NameNotFound]);
     let fix = if is_name {
-        "Make the endpoint's name resolvable for the instance. Associate the endpoint's private hosted zone with the VPC, turn DNS support and host names on, and let custom name servers ask the VPC's. Or turn on the public endpoint. None of this disrupts running nodes."
+        "Make the endpoint's name resolvable for the instance. Associate the endpoint's private hosted zone with the \
+         VPC, turn DNS support and host names on, and let custom name servers ask the VPC's. Or turn on the public \
+         endpoint. None of this disrupts running nodes."
     } else {
-        "Open the way from the instance to the endpoint: security groups of instance and control plane (443), network ACLs, routes, and the addresses that a public endpoint accepts. This does not disrupt running nodes."
+        "Open the way from the instance to the endpoint: security groups of instance and control plane (443), network \
+         ACLs, routes, and the addresses that a public endpoint accepts. This does not disrupt running nodes."
     };
-    let finding = root
-        .finding(case)
-        .fix(fix)
-        .step(Risk::Inspect, "Read the whole console", logged::command(case))
-        .ask_aws(
+    let finding =
+        root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case)).ask_aws(
             "Which rules, routes and name servers does the instance's subnet have (AWS's own runbook)?",
             format!(
-                "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={},WorkerID={}",
+                "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters \
+                 ClusterName={},WorkerID={}",
                 case.cluster_name().unwrap_or("CLUSTER"),
                 case.instance_id().unwrap_or("INSTANCE")
             ),
@@ -51,7 +53,10 @@ fn check(case: &Case) -> Opinion {
     if let Some(own) = asked.and_then(|asked| case.user_data_naming(&[asked])) {
         return finding
             .blaming(own)
-            .fix("Let the instance use the VPC's name server, or let the name servers in user data forward to it: they do not know the endpoint's name. New nodes get the change.")
+            .fix(
+                "Let the instance use the VPC's name server, or let the name servers in user data forward to it: they \
+                 do not know the endpoint's name. New nodes get the change.",
+            )
             .into();
     }
     // The name and its zone are the cluster's.

@@ -26,9 +26,12 @@ fn check(case: &Case) -> Opinion {
     let fix = if root.fact.trouble == Trouble::ClockWrong {
         "Correct the instance's clock: it must reach 169.254.169.123, and chronyd must run before the kubelet."
     } else if case.is_elsewhere() {
-        "Give new nodes the certificate authority that the cluster has now: it was rotated, or theirs is another cluster's. Look for an old one at Karpenter's sources: an instance template of a node pool from before the rotation, the image, or its own settings, which it reads when it starts."
+        "Give new nodes the certificate authority that the cluster has now: it was rotated, or theirs is another \
+         cluster's. Look for an old one at Karpenter's sources: an instance template of a node pool from before the \
+         rotation, the image, or its own settings, which it reads when it starts."
     } else {
-        "Give the instance the certificate authority of this cluster: remove an old one from the user data or the image, and keep proxies from breaking TLS to the endpoint. New nodes get the change."
+        "Give the instance the certificate authority of this cluster: remove an old one from the user data or the \
+         image, and keep proxies from breaking TLS to the endpoint. New nodes get the change."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()

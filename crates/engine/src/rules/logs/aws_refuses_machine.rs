@@ -13,7 +13,8 @@ use logs::fact::{Reason, Trouble};
 
 const KARPENTER: &str = "karpenter";
 
-const UNNAMED: &str = "Allow the call that the line names, in the policy of the role that makes it or in that role's trust policy. This disrupts nothing.";
+const UNNAMED: &str = "Allow the call that the line names, in the policy of the role that makes it or in that role's \
+                       trust policy. This disrupts nothing.";
 
 pub static RULE: Rule = Rule {
     cause: "AwsRefusesMachine",
@@ -63,13 +64,19 @@ fn check(case: &Case) -> Opinion {
     }
     if root.is_because(&[Reason::OrganizationPolicy]) {
         return finding
-            .fix("Allow the call in the organization's service control policy, or request only what it allows. No policy of the role overrides it.")
+            .fix(
+                "Allow the call in the organization's service control policy, or request only what it allows. No \
+                 policy of the role overrides it.",
+            )
             .blaming(Blame::object("", "ServiceControlPolicy", "organization"))
             .into();
     }
     if let Some(account) = refused_account(case, &root.fact.program, text) {
         return finding
-            .fix("Correct the trust policy of the role that the ServiceAccount names: it must name the cluster's OIDC provider, and this namespace and name as its subject. This disrupts nothing.")
+            .fix(
+                "Correct the trust policy of the role that the ServiceAccount names: it must name the cluster's OIDC \
+                 provider, and this namespace and name as its subject. This disrupts nothing.",
+            )
             .blaming(account)
             .into();
     }
@@ -117,7 +124,9 @@ fn without_own_role(finding: Finding, pod: &Pod) -> Finding {
         ))
         .blaming(Blame::object("v1", "ServiceAccount", account).namespace(namespace).field("metadata.annotations"))
         .fix(format!(
-            "Give Karpenter its own role in its namespace: an EKS Pod Identity association for ServiceAccount {namespace}/{account}, or the annotation eks.amazonaws.com/role-arn. Then restart its pods, which disrupts no node. The role of the nodes should not have these permissions."
+            "Give Karpenter its own role in its namespace: an EKS Pod Identity association for ServiceAccount \
+             {namespace}/{account}, or the annotation eks.amazonaws.com/role-arn. Then restart its pods, which \
+             disrupts no node. The role of the nodes should not have these permissions."
         ))
         .step(
             Risk::Inspect,

@@ -24,16 +24,22 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let fix = if root.fact.trouble == Trouble::NoMetadata {
-        "Give the instance a way to its metadata service: check httpEndpoint, httpTokens and hop limit of the node class, and firewalls in user data that block 169.254.169.254. New nodes get the change."
+        "Give the instance a way to its metadata service: check httpEndpoint, httpTokens and hop limit of the node \
+         class, and firewalls in user data that block 169.254.169.254. New nodes get the change."
     } else {
-        "Give the instance's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups accept the instance. This does not disrupt running nodes."
+        "Give the instance's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups \
+         accept the instance. This does not disrupt running nodes."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     if let Some(without) = without_proxy(case, &root) {
         return finding
             .adding(&without)
             .blaming(root.user_data(case))
-            .fix("Give nodeadm the proxy too, with drop-ins for nodeadm-config.service and nodeadm-run.service. Write them with a boothook (text/cloud-boothook), because nodeadm-config runs before other user data. Set NO_PROXY for 169.254.169.254, the API server and the VPC.")
+            .fix(
+                "Give nodeadm the proxy too, with drop-ins for nodeadm-config.service and nodeadm-run.service. Write \
+                 them with a boothook (text/cloud-boothook), because nodeadm-config runs before other user data. Set \
+                 NO_PROXY for 169.254.169.254, the API server and the VPC.",
+            )
             .into();
     }
     if let Some((says, fix)) = without_fips(case, &root) {
@@ -60,12 +66,16 @@ fn without_proxy(case: &Case, root: &Root) -> Option<String> {
         .any(|part| has(part));
     let name = case.class()?.name();
     (of_others && !of_nodeadm).then(|| {
-        format!("User data of {name} sets a proxy for others (containerd, the kubelet, the shell), but none for the units of nodeadm (nodeadm-config, nodeadm-run), which call AWS first and without it.")
+        format!(
+            "User data of {name} sets a proxy for others (containerd, the kubelet, the shell), but none for the units \
+             of nodeadm (nodeadm-config, nodeadm-run), which call AWS first and without it."
+        )
     })
 }
 
 /// An image for FIPS asks the FIPS endpoints of AWS, which EC2 has in the regions of North America only.
-/// Source: <https://docs.aws.amazon.com/general/latest/gr/ec2-service.html>, 2026-11; bottlerocket-os/bottlerocket#4363.
+/// Source: <https://docs.aws.amazon.com/general/latest/gr/ec2-service.html>, 2026-11;
+/// bottlerocket-os/bottlerocket#4363.
 fn without_fips(case: &Case, root: &Root) -> Option<(String, &'static str)> {
     const WITH_FIPS: [&str; 3] = ["us-", "ca-", "mx-"];
     let class = case.class()?;
@@ -80,7 +90,12 @@ fn without_fips(case: &Case, root: &Root) -> Option<(String, &'static str)> {
     let region = zone.trim_end_matches(|c: char| c.is_ascii_lowercase());
     let is_without = !WITH_FIPS.iter().any(|begin| region.starts_with(begin));
     (is_fips && is_without && root.fact.trouble == Trouble::AwsUnreachable).then(|| {
-        let says = format!("Its image is one for FIPS, which calls FIPS endpoints of AWS, but EC2 has none in {region}.");
-        (says, "Select the variant of the image that is not for FIPS, or use it in a region whose services have FIPS endpoints.")
+        let says =
+            format!("Its image is one for FIPS, which calls FIPS endpoints of AWS, but EC2 has none in {region}.");
+        (
+            says,
+            "Select the variant of the image that is not for FIPS, or use it in a region whose services have FIPS \
+             endpoints.",
+        )
     })
 }

@@ -23,7 +23,10 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::DeviceFails]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Use an image that has a driver for this accelerator, or a newer release of it. If it has one and other nodes with it work, replace the node, which evicts its pods.")
+        .fix(
+            "Use an image that has a driver for this accelerator, or a newer release of it. If it has one and other \
+             nodes with it work, replace the node, which evicts its pods.",
+        )
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

@@ -10,7 +10,8 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "KubeProxyFails",
-    summary: "kube-proxy logged why it exits or cannot write its rules: a missing kernel module, failing nft or iptables, or a rejected configuration",
+    summary: "kube-proxy logged why it exits or cannot write its rules: a missing kernel module, failing nft or \
+              iptables, or a rejected configuration",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -29,7 +30,9 @@ fn check(case: &Case) -> Opinion {
         let set = Blame::object("apps/v1", "DaemonSet", "kube-proxy").namespace("kube-system");
         (
             Some(set),
-            "Upgrade kube-proxy, because its image holds the nft or iptables that fails. Its pods restart, which disrupts no workload. Until then, remove from the node what that version cannot read, such as tables that a newer nft of another pod or of user data has created. Or set another mode of kube-proxy.",
+            "Upgrade kube-proxy, because its image holds the nft or iptables that fails. Its pods restart, which \
+             disrupts no workload. Until then, remove from the node what that version cannot read, such as tables that \
+             a newer nft of another pod or of user data has created. Or set another mode of kube-proxy.",
         )
     } else if says("configuration") {
         // The add-on of EKS keeps it in a ConfigMap of this name; its kubeconfig stands in `kube-proxy`.
@@ -37,13 +40,15 @@ fn check(case: &Case) -> Opinion {
             Blame::object("v1", "ConfigMap", "kube-proxy-config").namespace("kube-system").field("data.config");
         (
             Some(config),
-            "Correct the setting that the line names in kube-proxy's configuration. For the EKS add-on, use its configuration values. Then restart kube-proxy's pods, which disrupts no workload.",
+            "Correct the setting that the line names in kube-proxy's configuration. For the EKS add-on, use its \
+             configuration values. Then restart kube-proxy's pods, which disrupts no workload.",
         )
     } else {
         let image = case.class_field("spec.amiSelectorTerms");
         (
             image,
-            "Use an image whose kernel has what the line names, load the module in user data, or set another mode of kube-proxy.",
+            "Use an image whose kernel has what the line names, load the module in user data, or set another mode of \
+             kube-proxy.",
         )
     };
     let finding = root.finding(case).fix(fix).step(

@@ -23,7 +23,10 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::KubeletRefusesConfiguration]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Remove or correct the setting that the line names, in the user data or in the image's own configuration of the kubelet. New nodes get the change.")
+        .fix(
+            "Remove or correct the setting that the line names, in the user data or in the image's own configuration \
+             of the kubelet. New nodes get the change.",
+        )
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()
 }

@@ -12,7 +12,8 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletTurnedAway",
-    summary: "The kubelet, Karpenter or the authenticator logged that the API server rejects it: not authenticated, not authorized, or refused by a webhook",
+    summary: "The kubelet, Karpenter or the authenticator logged that the API server rejects it: not authenticated, \
+              not authorized, or refused by a webhook",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[
         Input::Nodes,
@@ -37,15 +38,19 @@ fn check(case: &Case) -> Opinion {
         invalid(case, &root)
     } else if root.fact.trouble == Trouble::AdmissionRefuses {
         root.finding(case)
-            .fix("Exempt Nodes, kubelets and Karpenter from the webhook or policy that the line names, or give the Nodes what it requires. Neither disrupts running nodes.")
+            .fix("Exempt Nodes, kubelets and Karpenter from the webhook or policy that the line names, or give the \
+                  Nodes what it requires. Neither disrupts running nodes.")
             .step(
                 Risk::Inspect,
                 "See which webhooks and policies exist",
-                "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml".to_owned(),
+                "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies \
+                 -o yaml".to_owned(),
             )
     } else if root.fact.names.contains_key("instance") {
-        root.finding(case)
-            .fix("Allow the cluster's role to call ec2:DescribeInstances, as AmazonEKSClusterPolicy does. The authenticator derives the Node name from the instance's private DNS name and rejects terminated instances.")
+        root.finding(case).fix(
+            "Allow the cluster's role to call ec2:DescribeInstances, as AmazonEKSClusterPolicy does. The authenticator \
+             derives the Node name from the instance's private DNS name and rejects terminated instances.",
+        )
     } else if let Some((known, own)) = two_names(&root.fact.last.text) {
         other_name(case, &root, known, own)
     } else if case.is_elsewhere() {
@@ -56,9 +61,10 @@ fn check(case: &Case) -> Opinion {
     finding.step(Risk::Inspect, "Read the whole console", logged::command(case)).into()
 }
 
-/// A name, a label or a taint of the Node is invalid. A label has the machine's name, so a name that is too long is one, too.
-/// Sources: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `initialNode` (kubernetes.io/hostname); apimachinery
-/// v0.36.3 pkg/util/validation/validation.go `LabelValueMaxLength`; VPC user guide, "DHCP option sets" (domain-name).
+/// A name, a label or a taint of the Node is invalid. A label has the machine's name, so a name that is too long is
+/// one, too. Sources: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `initialNode` (kubernetes.io/hostname);
+/// apimachinery v0.36.3 pkg/util/validation/validation.go `LabelValueMaxLength`; VPC user guide, "DHCP option sets"
+/// (domain-name).
 fn invalid(case: &Case, root: &Root<'_>) -> Finding {
     const LONGEST_LABEL: usize = 63;
     let named = |name: &str| root.fact.names.get(name).map(String::as_str);
@@ -71,10 +77,20 @@ fn invalid(case: &Case, root: &Root<'_>) -> Finding {
                 "The machine's own name has {} characters, and the label kubernetes.io/hostname takes {LONGEST_LABEL}.",
                 host.len()
             ))
-            .fix("Set one domain name in the VPC's DHCP option set, because some images join several names to one. Or use an image that uses EC2's private DNS name as its host name. New nodes get the change.")
-            .step(Risk::Inspect, "See the domain names of the DHCP option sets", "aws ec2 describe-dhcp-options".to_owned());
+            .fix(
+                "Set one domain name in the VPC's DHCP option set, because some images join several names to one. Or \
+                 use an image that uses EC2's private DNS name as its host name. New nodes get the change.",
+            )
+            .step(
+                Risk::Inspect,
+                "See the domain names of the DHCP option sets",
+                "aws ec2 describe-dhcp-options".to_owned(),
+            );
     }
-    let finding = root.finding(case).fix("Correct the label, the taint or the name that the line shows, in the user data or in the labels and taints of the NodePool. New nodes get the change.");
+    let finding = root.finding(case).fix(
+        "Correct the label, the taint or the name that the line shows, in the user data or in the labels and taints of \
+         the NodePool. New nodes get the change.",
+    );
     let text = case.class().and_then(|class| class.spec.user_data.as_deref());
     let is_own = text.zip(value).is_some_and(|(text, value)| text.contains(value));
     finding.blaming(root.user_data(case).filter(|_| is_own))
@@ -105,21 +121,30 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
     let finding = Finding::new(
         root.confidence(),
         format!(
-            "On {machine} the kubelet's name for its Node is {own}, but EC2's name for the instance is {known}{why}. Because they differ, the API server treats it as another Node's kubelet and rejects it."
+            "On {machine} the kubelet's name for its Node is {own}, but EC2's name for the instance is {known}{why}. \
+             Because they differ, the API server treats it as another Node's kubelet and rejects it."
         ),
         root.evidence(),
     );
     let look = case.instance_id().map(|id| {
         format!(
-            "aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[PrivateDnsName,PrivateDnsNameOptions,SubnetId]'"
+            "aws ec2 describe-instances --instance-ids {id} --query \
+             'Reservations[].Instances[].[PrivateDnsName,PrivateDnsNameOptions,SubnetId]'"
         )
     });
     let finding = if by_id {
         finding
-            .fix("Select subnets in the node class whose instances are named by their address (private-dns-hostname-type-on-launch ip-name), or use an image that uses EC2's private DNS name as its Node name. New nodes get the change.")
+            .fix(
+                "Select subnets in the node class whose instances are named by their address \
+                 (private-dns-hostname-type-on-launch ip-name), or use an image that uses EC2's private DNS name as \
+                 its Node name. New nodes get the change.",
+            )
             .blaming(case.class_field("spec.subnetSelectorTerms"))
     } else {
-        finding.fix("Make the machine use EC2's private DNS name as its Node name. Look for a host name that user data or the image sets, and for a domain-name in the VPC's DHCP options.")
+        finding.fix(
+            "Make the machine use EC2's private DNS name as its Node name. Look for a host name that user data or the \
+             image sets, and for a domain-name in the VPC's DHCP options.",
+        )
     };
     finding.step(Risk::Inspect, "See EC2's name of the instance and how the subnet sets it", look)
 }
@@ -130,32 +155,40 @@ fn by_token(case: &Case, root: &Root<'_>) -> Finding {
     let finding = root.finding(case);
     if root.fact.trouble == Trouble::Forbidden {
         return finding
-            .fix("Allow the kubelets' group to create certificate signing requests (ClusterRole system:node-bootstrapper). Make sure that the kubelet's own certificate names its Node.")
-            .step(Risk::Inspect, "See to which groups and users roles are bound", "kubectl get clusterrolebindings -o wide".to_owned());
+            .fix(
+                "Allow the kubelets' group to create certificate signing requests (ClusterRole \
+                 system:node-bootstrapper). Make sure that the kubelet's own certificate names its Node.",
+            )
+            .step(
+                Risk::Inspect,
+                "See to which groups and users roles are bound",
+                "kubectl get clusterrolebindings -o wide".to_owned(),
+            );
     }
     let finding = finding.adding(
-        "The kubelet uses a bootstrap token, or a certificate, that the API server does not know (any more): it has expired, or was renewed since.",
+        "The kubelet uses a bootstrap token, or a certificate, that the API server does not know (any more): it has \
+         expired, or was renewed since.",
     );
     // Source: Azure/karpenter-provider-azure pkg/operator/options/options.go `KubeletClientTLSBootstrapToken`.
     let is_handed_on = case.class().is_some_and(|class| class.kind == "AKSNodeClass");
     let given = case.karpenter().filter(|_| is_handed_on);
     let Some((namespace, name)) = given.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
-        return finding.fix("Renew the bootstrap token or credentials that new nodes get: in the instance template, the image or Karpenter's settings.");
+        return finding.fix(
+            "Renew the bootstrap token or credentials that new nodes get: in the instance template, the image or \
+             Karpenter's settings.",
+        );
     };
     finding
         .fix(format!(
-            "Give Karpenter the currently valid bootstrap token (KUBELET_BOOTSTRAP_TOKEN of Deployment {name}), and again whenever it is renewed. Karpenter passes its token to every new machine."
+            "Give Karpenter the currently valid bootstrap token (KUBELET_BOOTSTRAP_TOKEN of Deployment {name}), and \
+             again whenever it is renewed. Karpenter passes its token to every new machine."
         ))
         .step(
             Risk::Inspect,
             "See which bootstrap tokens exist and when they expire",
             "kubectl get secrets -n kube-system --field-selector type=bootstrap.kubernetes.io/token -o yaml".to_owned(),
         )
-        .step(
-            Risk::Mutating,
-            "Set the valid token",
-            format!("kubectl edit deployment -n {namespace} {name}"),
-        )
+        .step(Risk::Mutating, "Set the valid token", format!("kubectl edit deployment -n {namespace} {name}"))
         .blaming(
             Blame::object("apps/v1", "Deployment", name)
                 .namespace(namespace)
@@ -163,7 +196,8 @@ fn by_token(case: &Case, root: &Root<'_>) -> Finding {
         )
 }
 
-const OUTLIVED: &str = "If the entry is older than the role, it belongs to an earlier role of the same name: delete it and create it again.";
+const OUTLIVED: &str = "If the entry is older than the role, it belongs to an earlier role of the same name: delete it \
+                        and create it again.";
 
 /// EKS keeps the id of the role in its access entry. A role that was deleted and recreated under its name has another
 /// id, so EKS rejects it although an entry names it.
@@ -189,7 +223,9 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     let type_ = access_entry::type_for(case);
     let is_forbidden = root.fact.trouble == Trouble::Forbidden;
     let entry = if is_forbidden {
-        "Add the groups system:bootstrappers and system:nodes, and the username of the Node's name, to the node role's entry in aws-auth".to_owned()
+        "Add the groups system:bootstrappers and system:nodes, and the username of the Node's name, to the node role's \
+         entry in aws-auth"
+            .to_owned()
     } else {
         "Map the node role in aws-auth".to_owned()
     };
@@ -204,7 +240,8 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
         finding.ask_aws(
             "Does the cluster use aws-auth, access entries, or both?",
             format!(
-                "aws eks describe-cluster --name {cluster} --query cluster.accessConfig.authenticationMode --output text"
+                "aws eks describe-cluster --name {cluster} --query cluster.accessConfig.authenticationMode --output \
+                 text"
             ),
         )
     };
@@ -215,10 +252,26 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     match (is_read, mapped) {
         (Some(false), _) => with_role(finding)
             .fix(format!("Give the node role {or_entry}, because this cluster does not use aws-auth. {OUTLIVED}"))
-            .step(Risk::Inspect, "See which roles have one", format!("aws eks list-access-entries --cluster-name {cluster} --output text")),
+            .step(
+                Risk::Inspect,
+                "See which roles have one",
+                format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
+            ),
         (_, Some(role)) => ask(made_anew(finding, is_forbidden, cluster, role)
-            .fix(format!("aws-auth now maps {role} as a node. Check whether an access entry of {role} contradicts it or is older than the role (then recreate the entry), and whether the machine has that role."))
-            .step(Risk::Inspect, "See which instance profile the instance has", case.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].IamInstanceProfile.Arn' --output text")))),
+            .fix(format!(
+                "aws-auth now maps {role} as a node. Check whether an access entry of {role} contradicts it or is \
+                 older than the role (then recreate the entry), and whether the machine has that role."
+            ))
+            .step(
+                Risk::Inspect,
+                "See which instance profile the instance has",
+                case.instance_id().map(|id| {
+                    format!(
+                        "aws ec2 describe-instances --instance-ids {id} --query \
+                         'Reservations[].Instances[].IamInstanceProfile.Arn' --output text"
+                    )
+                }),
+            )),
         (Some(true), None) => {
             let (risk, text, command) = correct;
             finding
@@ -226,15 +279,17 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
                 .step(risk, text, command)
                 .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
         }
-        (None, None) if aws_auth_role::by_entries(case) => ask(with_role(finding).fix(format!(
-            "Other Nodes join through an access entry: give the node role {or_entry}. {OUTLIVED}"
-        ))),
+        (None, None) if aws_auth_role::by_entries(case) => ask(with_role(finding)
+            .fix(format!("Other Nodes join through an access entry: give the node role {or_entry}. {OUTLIVED}"))),
         (None, None) => {
             let (risk, text, command) = correct;
             // Who is mapped is not known: that it is turned away is the symptom only.
             let finding = Finding { confidence: finding.confidence.min(Confidence::Likely), ..finding };
-            ask(finding.fix(format!("{entry}, if the cluster uses it. Otherwise create {or_entry} for the role. Neither disrupts running nodes.")))
-                .step(risk, format!("{text}, if the cluster uses it"), command)
+            ask(finding.fix(format!(
+                "{entry}, if the cluster uses it. Otherwise create {or_entry} for the role. Neither disrupts running \
+                 nodes."
+            )))
+            .step(risk, format!("{text}, if the cluster uses it"), command)
         }
     }
 }

@@ -26,7 +26,9 @@ fn check(case: &Case) -> Opinion {
     let line = root.line().replace("\\\"", "\"");
     // A layer came from the registry, so no way there and no permission is missing.
     let fix = if root.fact.names.contains_key("layer") {
-        "Allow containerd to write the files of images, in the node's image or in its user data: with a rule of fapolicyd or of another application control, or with the SELinux policy of the package container-selinux. The node's journal shows which of them runs. Then replace the node."
+        "Allow containerd to write the files of images, in the node's image or in its user data: with a rule of \
+         fapolicyd or of another application control, or with the SELinux policy of the package container-selinux. The \
+         node's journal shows which of them runs. Then replace the node."
     } else {
         pull::meaning(&line).fix
     };

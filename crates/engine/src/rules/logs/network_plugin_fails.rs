@@ -33,19 +33,26 @@ fn check(case: &Case) -> Opinion {
     }
     let typha = out_of_reach(root.fact);
     let (blame, fix) = if typha {
-        let admits = "Open Typha's port (TCP 5473) between the nodes in their security groups, because calico-node reads the API server through Typha. This disrupts nothing.";
+        let admits = "Open Typha's port (TCP 5473) between the nodes in their security groups, because calico-node \
+                      reads the API server through Typha. This disrupts nothing.";
         (case.class_field("spec.securityGroupSelectorTerms"), admits)
     } else if logged::speaker(case, &root.fact.program).is_some_and(|pod| pod.daemon_set().is_none()) {
-        let names = "Correct what the line names: the permissions, the settings or the version of the operator, which assigns the addresses of all nodes. Or restart it (kubectl rollout restart), if it started before the object existed that it does not know.";
+        let names = "Correct what the line names: the permissions, the settings or the version of the operator, which \
+                     assigns the addresses of all nodes. Or restart it (kubectl rollout restart), if it started before \
+                     the object existed that it does not know.";
         (program(case, root.fact), names)
     } else if root.fact.reason == Some(Reason::Forbidden) {
-        let grants = "Restore the permissions of the ServiceAccount that the line names: its ClusterRole and the binding, as the add-on or its manifest creates them. This disrupts nothing.";
+        let grants = "Restore the permissions of the ServiceAccount that the line names: its ClusterRole and the \
+                      binding, as the add-on or its manifest creates them. This disrupts nothing.";
         (program(case, root.fact), grants)
     } else if root.fact.ends {
-        let names = "Correct what the line names: a setting or the version of the program that logged it, or what the node's image or the instance type lacks.";
+        let names = "Correct what the line names: a setting or the version of the program that logged it, or what the \
+                     node's image or the instance type lacks.";
         (program(case, root.fact), names)
     } else {
-        let names = "Correct what the line names: free addresses of the subnet (with prefix delegation whole prefixes of 16, which a subnet reservation keeps free), the ENIConfig, the version of aws-node, or the subnets' tags.";
+        let names = "Correct what the line names: free addresses of the subnet (with prefix delegation whole prefixes \
+                     of 16, which a subnet reservation keeps free), the ENIConfig, the version of aws-node, or the \
+                     subnets' tags.";
         (root.fact.names.get("subnet").and_then(|subnet| of_subnet(case, subnet)), names)
     };
     let finding = root.finding(case).fix(fix).step(

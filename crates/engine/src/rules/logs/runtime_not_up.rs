@@ -22,9 +22,11 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::RuntimeNotUp]) else { return Opinion::Silent };
     let fix = if root.fact.blocks == Phase::Ready {
-        "Correct what keeps runc from starting a process, in the node's image or in its user data. For example, SELinux in enforcing mode needs the policy of the package container-selinux. Then replace the node."
+        "Correct what keeps runc from starting a process, in the node's image or in its user data. For example, \
+         SELinux in enforcing mode needs the policy of the package container-selinux. Then replace the node."
     } else {
-        "If containerd rejects its configuration, correct that. If it is only slow, use an image whose nodeadm waits for it. Then replace the machine."
+        "If containerd rejects its configuration, correct that. If it is only slow, use an image whose nodeadm waits \
+         for it. Then replace the machine."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     let finding = match case.class() {

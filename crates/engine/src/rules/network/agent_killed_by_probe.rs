@@ -13,7 +13,8 @@ use readers::source_text;
 
 pub static RULE: Rule = Rule {
     cause: "AgentKilledByProbe",
-    summary: "The Node is Ready, but the kubelet kills its network plugin or kube-proxy again and again because their liveness probe fails",
+    summary: "The Node is Ready, but the kubelet kills its network plugin or kube-proxy again and again because their \
+              liveness probe fails",
     stages: &[Stage::Ready],
     reads: &[Input::Events, Input::Pods],
     lint: false,
@@ -40,15 +41,19 @@ fn check(case: &Case) -> Opinion {
     let why = format!("its liveness probe fails{fails}{port}");
     let fix = if moved.is_some() {
         format!(
-            "Update DaemonSet {set} with the manifest or chart of its image's version: there, both probes connect to {SOCKET}. This restarts it on every node."
+            "Update DaemonSet {set} with the manifest or chart of its image's version: there, both probes connect to \
+             {SOCKET}. This restarts it on every node."
         )
     } else if late {
         format!(
-            "Raise timeoutSeconds of the liveness and readiness probes of DaemonSet {set} to 5 or more, as its newer versions do, and raise its CPU request. Both restart it on every node. Pods that use more CPU than they request keep it from answering."
+            "Raise timeoutSeconds of the liveness and readiness probes of DaemonSet {set} to 5 or more, as its newer \
+             versions do, and raise its CPU request. Both restart it on every node. Pods that use more CPU than they \
+             request keep it from answering."
         )
     } else {
         format!(
-            "Read what pod {name} logged before the kubelet killed it. Its probe gets a bad answer, and during every restart new pods of the node get no network."
+            "Read what pod {name} logged before the kubelet killed it. Its probe gets a bad answer, and during every \
+             restart new pods of the node get no network."
         )
     };
     Finding::new(Confidence::Likely, summary(case, node, set, &why), case.wait.evidence.clone())
@@ -74,7 +79,8 @@ fn check(case: &Case) -> Opinion {
 
 fn summary(case: &Case, node: &Node, set: &str, why: &str) -> String {
     format!(
-        "Node {} is Ready, and since {} its kubelet kills {set} there again and again: {why}. While it is away, new pods of the Node get no network.",
+        "Node {} is Ready, and since {} its kubelet kills {set} there again and again: {why}. While it is away, new \
+         pods of the Node get no network.",
         node.name(),
         case.since()
     )

@@ -12,7 +12,8 @@ use crate::upstream::network_agents::KUBE_PROXY;
 
 pub static RULE: Rule = Rule {
     cause: "AgentNotReady",
-    summary: "The Node is Ready, but its network plugin or kube-proxy has not been for long: pods scheduled there lack network",
+    summary: "The Node is Ready, but its network plugin or kube-proxy has not been for long: pods scheduled there lack \
+              network",
     stages: &[Stage::Ready],
     reads: &[
         Input::NodeClaims,
@@ -36,7 +37,8 @@ fn check(case: &Case) -> Opinion {
     let obstacle = of_pod(case, node, pod);
     let lacks = if set == KUBE_PROXY { "way to Services" } else { "network" };
     let summary = format!(
-        "Node {} is Ready, but its {set} has not been since {}: {}. The scheduler still assigns pods to the node, and they may lack their {lacks}.",
+        "Node {} is Ready, but its {set} has not been since {}: {}. The scheduler still assigns pods to the node, and \
+         they may lack their {lacks}.",
         node.name(),
         case.since(),
         obstacle.why.trim_end_matches('.')

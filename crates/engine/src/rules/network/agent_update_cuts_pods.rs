@@ -11,7 +11,8 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "AgentUpdateCutsPods",
-    summary: "The Node is Ready, but its pods are unreachable since a new revision of the network plugin or of kube-proxy runs there",
+    summary: "The Node is Ready, but its pods are unreachable since a new revision of the network plugin or of \
+              kube-proxy runs there",
     stages: &[Stage::Ready],
     reads: &[Input::Nodes, Input::Events, Input::Pods],
     lint: false,
@@ -30,7 +31,8 @@ fn check(case: &Case) -> Opinion {
         image(agent)
     );
     let summary = format!(
-        "Node {} is Ready, but its pods are unreachable since {}, just after pod {} of DaemonSet {set} started: {only}, where pods with the same template work.",
+        "Node {} is Ready, but its pods are unreachable since {}, just after pod {} of DaemonSet {set} started: \
+         {only}, where pods with the same template work.",
         node.name(),
         case.since(),
         agent.metadata.name
@@ -42,9 +44,21 @@ fn check(case: &Case) -> Opinion {
             Link::new(format!("DaemonSet/{set}"), only),
         ])
         .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template"))
-        .fix(format!("Stop the update of DaemonSet {set} and go back to its former revision, which restarts its pods. Then read in the release notes of the new revision which of its settings must change. If you edited its configuration together with the update, that edit may be the reason instead."))
-        .step(Risk::Inspect, "See what differs between its revisions", format!("kubectl rollout history daemonset -n {namespace} {set}"))
-        .step(Risk::Mutating, "Go back to the former revision. Its pods restart", format!("kubectl rollout undo daemonset -n {namespace} {set}"))
+        .fix(format!(
+            "Stop the update of DaemonSet {set} and go back to its former revision, which restarts its pods. Then read \
+             in the release notes of the new revision which of its settings must change. If you edited its \
+             configuration together with the update, that edit may be the reason instead."
+        ))
+        .step(
+            Risk::Inspect,
+            "See what differs between its revisions",
+            format!("kubectl rollout history daemonset -n {namespace} {set}"),
+        )
+        .step(
+            Risk::Mutating,
+            "Go back to the former revision. Its pods restart",
+            format!("kubectl rollout undo daemonset -n {namespace} {set}"),
+        )
         .unknown(
             format!("How does the new revision of {set} change routes and rules of pods that ran before the update?"),
             format!("kubectl logs -n {namespace} {} --all-containers --tail=50", agent.metadata.name),

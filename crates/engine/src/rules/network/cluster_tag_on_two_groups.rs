@@ -32,7 +32,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Node {name} is Ready but gets no traffic from load balancers: its security groups {groups}, which {} {} selects, both have the tag kubernetes.io/cluster/…. The controller of {} {} needs exactly one such group to open it for the load balancer's target group.",
+            "Node {name} is Ready but gets no traffic from load balancers: its security groups {groups}, which {} {} \
+             selects, both have the tag kubernetes.io/cluster/…. The controller of {} {} needs exactly one such group \
+             to open it for the load balancer's target group.",
             class.kind,
             class.name(),
             about.kind,
@@ -43,14 +45,23 @@ fn check(case: &Case) -> Opinion {
     .with(case.wait.evidence.clone())
     .linked([
         Link::new(object, format!("it selects {groups}")),
-        Link::new(format!("{}/{}", about.kind, about.name), "its controller finds two groups with the cluster's tag and opens neither"),
+        Link::new(
+            format!("{}/{}", about.kind, about.name),
+            "its controller finds two groups with the cluster's tag and opens neither",
+        ),
     ])
     .blaming(Blame::class(class).field(field))
-    .fix("Select only one of the groups, by a tag of your own (karpenter.sh/discovery). Karpenter then replaces the nodes of the class. Or remove the tag kubernetes.io/cluster/… from the group that should stay closed, which disrupts nothing. The group that EKS creates for the cluster always has the tag.")
+    .fix(
+        "Select only one of the groups, by a tag of your own (karpenter.sh/discovery). Karpenter then replaces the \
+         nodes of the class. Or remove the tag kubernetes.io/cluster/… from the group that should stay closed, which \
+         disrupts nothing. The group that EKS creates for the cluster always has the tag.",
+    )
     .step(
         Risk::Inspect,
         "See which group has the tag",
-        Some(format!("aws ec2 describe-security-groups --group-ids {ids} --query 'SecurityGroups[].[GroupId,GroupName,Tags]'")),
+        Some(format!(
+            "aws ec2 describe-security-groups --group-ids {ids} --query 'SecurityGroups[].[GroupId,GroupName,Tags]'"
+        )),
     )
     .into()
 }

@@ -77,7 +77,8 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
             format!("the role {role} of its ServiceAccount"),
             account().field("metadata.annotations['eks.amazonaws.com/role-arn']"),
             format!(
-                "Attach {POLICY} to the role {role}, and check that its trust policy names the ServiceAccount kube-system/aws-node."
+                "Attach {POLICY} to the role {role}, and check that its trust policy names the ServiceAccount \
+                 kube-system/aws-node."
             ),
         ),
         Credentials::PodIdentity => (
@@ -106,14 +107,16 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
                         "spec.instanceProfile"
                     }),
                     format!(
-                        "Attach {POLICY} to {role}, or give the ServiceAccount kube-system/aws-node a role of its own that has it."
+                        "Attach {POLICY} to {role}, or give the ServiceAccount kube-system/aws-node a role of its own \
+                         that has it."
                     ),
                 ),
                 None => (
                     "the node role".to_owned(),
                     case.class_field("spec.role").unwrap_or_else(account),
                     format!(
-                        "Attach {POLICY} to the node role, or give the ServiceAccount kube-system/aws-node a role of its own that has it."
+                        "Attach {POLICY} to the node role, or give the ServiceAccount kube-system/aws-node a role of \
+                         its own that has it."
                     ),
                 ),
             }

@@ -130,8 +130,13 @@ fn asking_for_eni_config(case: &Case, node: &Node, pod: &Pod, finding: Finding) 
                 format!("an interface can be attached only if the subnet is in the Node's zone {zone}"),
             ))
             .ask_aws(
-                format!("Is {subnet} in zone {zone} with free addresses, and do the security groups belong to its VPC?"),
-                format!("aws ec2 describe-subnets --subnet-ids {subnet} --query 'Subnets[].[AvailabilityZone,VpcId,AvailableIpAddressCount]'"),
+                format!(
+                    "Is {subnet} in zone {zone} with free addresses, and do the security groups belong to its VPC?"
+                ),
+                format!(
+                    "aws ec2 describe-subnets --subnet-ids {subnet} --query \
+                     'Subnets[].[AvailabilityZone,VpcId,AvailableIpAddressCount]'"
+                ),
             );
     }
     finding.unknown(

@@ -48,23 +48,31 @@ fn check(case: &Case) -> Opinion {
         (Some(from), _) => (
             format!("it looks for ENIConfig {name} (the Node's {from}), which does not exist"),
             Blame::object("crd.k8s.amazonaws.com/v1alpha1", "ENIConfig", name),
-            format!("Create ENIConfig {name} with a subnet of the Node's zone, or correct the setting that names it. Neither disrupts other nodes."),
+            format!(
+                "Create ENIConfig {name} with a subnet of the Node's zone, or correct the setting that names it. \
+                 Neither disrupts other nodes."
+            ),
         ),
         (None, Some(label)) => (
             format!(
-                "the Node has no label {label}, which ENI_CONFIG_LABEL_DEF names, so it looks for ENIConfig default, which does not exist"
+                "the Node has no label {label}, which ENI_CONFIG_LABEL_DEF names, so it looks for ENIConfig default, \
+                 which does not exist"
             ),
             daemon_set,
             format!(
-                "Set ENI_CONFIG_LABEL_DEF to a label that every Node has (topology.kubernetes.io/zone) instead of {label}, and create one ENIConfig for each value. aws-node restarts on every node."
+                "Set ENI_CONFIG_LABEL_DEF to a label that every Node has (topology.kubernetes.io/zone) instead of \
+                 {label}, and create one ENIConfig for each value. aws-node restarts on every node."
             ),
         ),
         (None, None) => (
-            "no setting names this Node's ENIConfig (ENI_CONFIG_LABEL_DEF is not set), so it looks for ENIConfig default"
+            "no setting names this Node's ENIConfig (ENI_CONFIG_LABEL_DEF is not set), so it looks for ENIConfig \
+             default"
                 .to_owned()
                 + if unread.is_some() { "" } else { ", which does not exist" },
             daemon_set,
-            "Set ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone on the VPC CNI, and name one ENIConfig after each zone. aws-node restarts on every node.".to_owned(),
+            "Set ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone on the VPC CNI, and name one ENIConfig after each \
+             zone. aws-node restarts on every node."
+                .to_owned(),
         ),
     };
     let confidence = if unread.is_none() && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };

@@ -65,9 +65,11 @@ fn registered(case: &Case) -> Opinion {
     }
     let name = node.name();
     let outcome = if uninitialized {
-        "the cloud controller lists only the instance's addresses of the cluster's family, so it does not find this one and leaves its uninitialized taint"
+        "the cloud controller lists only the instance's addresses of the cluster's family, so it does not find this \
+         one and leaves its uninitialized taint"
     } else if node.is_ready() {
-        "it is Ready, but its network plugin and kube-proxy work only with the cluster's family, so other components cannot reach its kubelet and its pods"
+        "it is Ready, but its network plugin and kube-proxy work only with the cluster's family, so other components \
+         cannot reach its kubelet and its pods"
     } else {
         "its network plugin and kube-proxy work only with the cluster's family"
     };
@@ -100,7 +102,8 @@ fn asked_for(case: &Case) -> Opinion {
         return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
     }
     let summary = format!(
-        "{} {} makes its machines register with an IPv6 address, but the cluster is IPv4. An instance without an IPv6 address stops its bootstrap there, so no Node appears.",
+        "{} {} makes its machines register with an IPv6 address, but the cluster is IPv4. An instance without an IPv6 \
+         address stops its bootstrap there, so no Node appears.",
         class.kind,
         class.name()
     );
@@ -130,15 +133,33 @@ fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Fi
         (Some(class), Some((found, text))) => {
             let finding = finding
                 .blaming(Blame::class(class).field("spec.userData").at(text, found.span))
-                .fix(format!("Set the {right} service range of this cluster in userData: --ip-family and --service-ipv6-cidr for bootstrap.sh, spec.cluster.cidr for a NodeConfig. Then replace the machine."))
-                .step(Risk::Mutating, "Correct userData for new nodes", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())));
+                .fix(format!(
+                    "Set the {right} service range of this cluster in userData: --ip-family and --service-ipv6-cidr \
+                     for bootstrap.sh, spec.cluster.cidr for a NodeConfig. Then replace the machine."
+                ))
+                .step(
+                    Risk::Mutating,
+                    "Correct userData for new nodes",
+                    Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
+                );
             repair::or_replace(case, finding)
         }
         (Some(class), None) if by_dns(case) == Some(wrong) => finding
             .blaming(Blame::class(class).field("spec.kubelet.clusterDNS"))
-            .fix(format!("Set clusterDNS to the {right} address of this cluster's DNS service. The machine registers with an address of the same family."))
-            .step(Risk::Inspect, "See that address", Some("kubectl get service -n kube-system kube-dns -o jsonpath='{.spec.clusterIPs}'".to_owned()))
-            .step(Risk::Mutating, "Correct clusterDNS", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
+            .fix(format!(
+                "Set clusterDNS to the {right} address of this cluster's DNS service. The machine registers with an \
+                 address of the same family."
+            ))
+            .step(
+                Risk::Inspect,
+                "See that address",
+                Some("kubectl get service -n kube-system kube-dns -o jsonpath='{.spec.clusterIPs}'".to_owned()),
+            )
+            .step(
+                Risk::Mutating,
+                "Correct clusterDNS",
+                Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
+            ),
         _ => by_karpenter(case, finding),
     }
 }
@@ -150,12 +171,11 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
     let Some((namespace, name)) = karpenter.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
         let node = case.node.map(Node::name).unwrap_or_default();
         return finding
-            .fix("Start the kubelet with an address of the cluster's family: set --ip-family and --service-ipv6-cidr for bootstrap.sh, or spec.cluster.cidr in a NodeConfig. Then replace the node.")
-            .step(
-                Risk::Inspect,
-                "See the family of its address",
-                Some(format!("kubectl get node {node} -o wide")),
-            );
+            .fix(
+                "Start the kubelet with an address of the cluster's family: set --ip-family and --service-ipv6-cidr \
+                 for bootstrap.sh, or spec.cluster.cidr in a NodeConfig. Then replace the node.",
+            )
+            .step(Risk::Inspect, "See the family of its address", Some(format!("kubectl get node {node} -o wide")));
     };
     let finding = finding.blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace));
     let finding = match case.node {
@@ -165,9 +185,20 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
         None => finding,
     };
     let finding = finding
-        .fix("Restart Karpenter if it could not read the Service kube-dns when it started, because it then assumes an IPv4 cluster. The restart disrupts no node. Then replace the machine.")
-        .step(Risk::Inspect, "See whether it found the Service", Some(format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns")))
-        .step(Risk::Mutating, "Restart it, so that new nodes are correct", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")));
+        .fix(
+            "Restart Karpenter if it could not read the Service kube-dns when it started, because it then assumes an \
+             IPv4 cluster. The restart disrupts no node. Then replace the machine.",
+        )
+        .step(
+            Risk::Inspect,
+            "See whether it found the Service",
+            Some(format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns")),
+        )
+        .step(
+            Risk::Mutating,
+            "Restart it, so that new nodes are correct",
+            Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")),
+        );
     repair::or_replace(case, finding)
 }
 

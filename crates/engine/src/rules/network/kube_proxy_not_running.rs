@@ -12,7 +12,8 @@ use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "KubeProxyNotRunning",
-    summary: "kube-proxy fails on the Node, so the network plugin cannot reach the API server and the Node stays NotReady",
+    summary: "kube-proxy fails on the Node, so the network plugin cannot reach the API server and the Node stays \
+              NotReady",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[
         Input::MutatingWebhooks,
@@ -64,7 +65,8 @@ fn without(case: &Case, node: &Node, ready: &Condition) -> Opinion {
 
 fn found(case: &Case, node: &Node, ready: &Condition, obstacle: Obstacle) -> Opinion {
     let summary = format!(
-        "Node {} has been NotReady since {} because kube-proxy does not run there: {}. Without kube-proxy the network plugin cannot reach the API server.",
+        "Node {} has been NotReady since {} because kube-proxy does not run there: {}. Without kube-proxy the network \
+         plugin cannot reach the API server.",
         node.name(),
         case.since(),
         obstacle.why.trim_end_matches('.')

@@ -72,7 +72,14 @@ fn left_over(node: &Node, summary: String, evidence: Evidence) -> Opinion {
     let name = node.name();
     Finding::new(Confidence::Likely, summary, evidence)
         .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
-        .fix("Replace the node, which evicts its pods. Or clear the condition by hand once the current network plugin works there.")
-        .step(Risk::Inspect, "See which component wrote the condition", Some(format!("kubectl get node {name} -o yaml --show-managed-fields")))
+        .fix(
+            "Replace the node, which evicts its pods. Or clear the condition by hand once the current network plugin \
+             works there.",
+        )
+        .step(
+            Risk::Inspect,
+            "See which component wrote the condition",
+            Some(format!("kubectl get node {name} -o yaml --show-managed-fields")),
+        )
         .into()
 }

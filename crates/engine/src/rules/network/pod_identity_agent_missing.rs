@@ -14,7 +14,8 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "PodIdentityAgentMissing",
-    summary: "The VPC CNI gets its permissions through Pod Identity, but the Pod Identity agent does not run on the Node",
+    summary: "The VPC CNI gets its permissions through Pod Identity, but the Pod Identity agent does not run on the \
+              Node",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[
         Input::NodeClaims,
@@ -72,7 +73,10 @@ fn check(case: &Case) -> Opinion {
         let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
         return Finding::new(confidence, format!("{head} it is not installed."), evidence)
             .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
-            .fix("Install the add-on eks-pod-identity-agent before the nodes (Terraform: before_compute = true), or give aws-node its role through IRSA. Neither disrupts working nodes.")
+            .fix(
+                "Install the add-on eks-pod-identity-agent before the nodes (Terraform: before_compute = true), or \
+                 give aws-node its role through IRSA. Neither disrupts working nodes.",
+            )
             .step(Risk::Inspect, "See the agent", Some(see))
             .into();
     }
@@ -95,7 +99,10 @@ fn silent(case: &Case, logged: &Root) -> Opinion {
     logged
         .finding(case)
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
-        .fix("Read what the agent logs on this node, and check whether a network policy or a proxy keeps its pods from 169.254.170.23.")
+        .fix(
+            "Read what the agent logs on this node, and check whether a network policy or a proxy keeps its pods from \
+             169.254.170.23.",
+        )
         .step(
             Risk::Inspect,
             "Read the agent's log",

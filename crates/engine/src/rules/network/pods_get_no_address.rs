@@ -15,7 +15,8 @@ use crate::upstream::{instance_types, vpc_cni};
 
 pub static RULE: Rule = Rule {
     cause: "PodsGetNoAddress",
-    summary: "The Node is Ready, but its pods stay in ContainerCreating because the network plugin has no addresses for them",
+    summary: "The Node is Ready, but its pods stay in ContainerCreating because the network plugin has no addresses \
+              for them",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Deployments],
     lint: false,
@@ -76,7 +77,8 @@ fn check(case: &Case) -> Opinion {
     }
     let finding = finding.ask_aws(
         format!("Are there free addresses in the subnets of {zone}?"),
-        "aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text",
+        "aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output \
+         text",
     );
     match case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE)) {
         // Its own rule has the better sentence.
@@ -94,10 +96,12 @@ fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> (String, Blame, &'sta
         let blame = Blame::object("v1", "ConfigMap", "cilium-config").namespace(namespace);
         return (
             format!(
-                "the range that Cilium gives each Node is full: the node may hold {pods} pods, and the range has fewer addresses"
+                "the range that Cilium gives each Node is full: the node may hold {pods} pods, and the range has fewer \
+                 addresses"
             ),
             blame.field("data['cluster-pool-ipv4-mask-size']"),
-            "Give new Nodes a larger range (Helm: ipam.operator.clusterPoolIPv4MaskSize), which applies only to Nodes created later. Or lower maxPods in the EC2NodeClass to the size of the range.",
+            "Give new Nodes a larger range (Helm: ipam.operator.clusterPoolIPv4MaskSize), which applies only to Nodes \
+             created later. Or lower maxPods in the EC2NodeClass to the size of the range.",
         );
     }
     let why = format!(
@@ -155,12 +159,14 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
         let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its own");
         return (
             format!(
-                "{} {} selects separate subnets for pods (podSubnetSelectorTerms), but none of them is in the Node's zone {zone} with addresses left",
+                "{} {} selects separate subnets for pods (podSubnetSelectorTerms), but none of them is in the Node's \
+                 zone {zone} with addresses left",
                 class.kind,
                 class.name()
             ),
             Blame::class(class).field("spec.podSubnetSelectorTerms"),
-            "Select a pod subnet in every zone in which subnetSelectorTerms has one, because a network interface must be in the zone of its node. This affects new nodes.",
+            "Select a pod subnet in every zone in which subnetSelectorTerms has one, because a network interface must \
+             be in the zone of its node. This affects new nodes.",
         );
     }
     if let Some(Room { type_, pods: room, .. }) = room.filter(|room| room.suffices) {
@@ -168,7 +174,8 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
             case,
             node,
             format!(
-                "the subnet lacks free addresses or is too fragmented for prefixes, or interfaces that the CNI does not own use their addresses ({type_} has addresses for {room} pods, and the node may hold {pods})"
+                "the subnet lacks free addresses or is too fragmented for prefixes, or interfaces that the CNI does \
+                 not own use their addresses ({type_} has addresses for {room} pods, and the node may hold {pods})"
             ),
         );
     }
@@ -181,7 +188,8 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
         return (
             format!("{} {} sets maxPods to {own}, {has}", class.kind, class.name()),
             Blame::class(class).field("spec.kubelet.maxPods"),
-            "Remove maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true). Then replace the nodes, which evicts their pods.",
+            "Remove maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation \
+             (ENABLE_PREFIX_DELEGATION=true). Then replace the nodes, which evicts their pods.",
         );
     }
     if let Some((set, karpenter)) = custom.zip(case.karpenter())
@@ -190,11 +198,13 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
     {
         return (
             format!(
-                "custom networking leaves the primary network interface without pods (DaemonSet {}), but Karpenter counts it (RESERVED_ENIS is not set), so the node may hold {pods} pods",
+                "custom networking leaves the primary network interface without pods (DaemonSet {}), but Karpenter \
+                 counts it (RESERVED_ENIS is not set), so the node may hold {pods} pods",
                 set.metadata.name
             ),
             Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].env"),
-            "Set RESERVED_ENIS=1 on Karpenter (Helm: settings.reservedENIs=1), then replace the nodes, which evicts their pods.",
+            "Set RESERVED_ENIS=1 on Karpenter (Helm: settings.reservedENIs=1), then replace the nodes, which evicts \
+             their pods.",
         );
     }
     let too_many = match room {
@@ -209,7 +219,8 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
             format!("the node may hold {pods} pods, but {type_} has addresses for {room}{kept}")
         }
         None => format!(
-            "the subnet lacks free addresses or is too fragmented for prefixes, or the node may hold more pods ({pods}) than its interfaces have addresses for"
+            "the subnet lacks free addresses or is too fragmented for prefixes, or the node may hold more pods \
+             ({pods}) than its interfaces have addresses for"
         ),
     };
     of_subnet(case, node, too_many)
@@ -224,6 +235,7 @@ fn of_subnet(case: &Case, node: &Node, why: String) -> (String, Blame, &'static 
                 .field("spec.template.spec.containers[0].env"),
             None => Blame::object("v1", "Node", node.name()).field("status.allocatable"),
         },
-        "Give the pods larger subnets (a secondary CIDR with custom networking). Or set aws-node to keep fewer addresses warm (WARM_IP_TARGET, MINIMUM_IP_TARGET), or maxPods to fit the instance type.",
+        "Give the pods larger subnets (a secondary CIDR with custom networking). Or set aws-node to keep fewer \
+         addresses warm (WARM_IP_TARGET, MINIMUM_IP_TARGET), or maxPods to fit the instance type.",
     )
 }

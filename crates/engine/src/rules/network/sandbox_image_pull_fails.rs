@@ -22,21 +22,29 @@ pub static RULE: Rule = Rule {
 };
 
 const DELETED: &str = "it is no longer on the node, and containerd there has no login to fetch it again";
-const REPLACE: &str = "Replace the node, which evicts its pods, or pull the image there with a fresh login. A person or the kubelet's image garbage collection deleted it, and it does not come back. Newer EKS images pin it.";
+const REPLACE: &str = "Replace the node, which evicts its pods, or pull the image there with a fresh login. A person \
+                       or the kubelet's image garbage collection deleted it, and it does not come back. Newer EKS \
+                       images pin it.";
 
 /// For an image that no registry has: it comes with the machine image, and a disk mounted over it hides it.
 const KEPT: &str = "it comes with the AMI, but containerd does not find it by this name";
-const OTHER_IMAGE: &str = "Pin an AMI whose pods start, or correct what user data changes there. A volume over /var/lib/containerd hides the image, and containerd's configuration may name a sandbox image that is not on the node.";
+const OTHER_IMAGE: &str = "Pin an AMI whose pods start, or correct what user data changes there. A volume over \
+                           /var/lib/containerd hides the image, and containerd's configuration may name a sandbox \
+                           image that is not on the node.";
 
 /// containerd ignores every pod's pull secret for it.
 /// Source: containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go: what it pulls itself, it pulls with its own
 /// configuration.
-const LOGIN: &str = "Set a sandbox image in containerd's configuration that the nodes may pull, such as the one that comes with the AMI. Or give containerd a login to that registry in the same place, since it ignores imagePullSecrets for this image.";
+const LOGIN: &str = "Set a sandbox image in containerd's configuration that the nodes may pull, such as the one that \
+                     comes with the AMI. Or give containerd a login to that registry in the same place, since it \
+                     ignores imagePullSecrets for this image.";
 /// A snapshotter that fetches layers itself, on demand, does not get the kubelet's login.
 /// Source: awslabs/amazon-eks-ami#2710, #2717 (containerd 2.2.3, SOCI).
 const NOT_UNPACKED: &str =
     "it is on the node, but containerd cannot unpack it: the snapshotter asks the registry for its layers again";
-const OTHER_SNAPSHOTTER: &str = "Pin an AMI whose pods start (another containerd), or turn off the snapshotter that fetches layers itself (nodeadm's feature gate FastImagePull, SOCI, or the one that user data sets up).";
+const OTHER_SNAPSHOTTER: &str = "Pin an AMI whose pods start (another containerd), or turn off the snapshotter that \
+                                 fetches layers itself (nodeadm's feature gate FastImagePull, SOCI, or the one that \
+                                 user data sets up).";
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };

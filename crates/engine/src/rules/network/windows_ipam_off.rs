@@ -66,11 +66,19 @@ fn check(case: &Case) -> Opinion {
             .namespace("kube-system")
             .field("data['enable-windows-ipam']"),
     )
-    .fix("Set enable-windows-ipam: \"true\". If EKS manages the add-on, set enableWindowsIpam in its configuration instead. Then recreate the waiting pods, because only pods created later get an address. The cluster role needs AmazonEKSVPCResourceController.")
+    .fix(
+        "Set enable-windows-ipam: \"true\". If EKS manages the add-on, set enableWindowsIpam in its configuration \
+         instead. Then recreate the waiting pods, because only pods created later get an address. The cluster role \
+         needs AmazonEKSVPCResourceController.",
+    )
     .step(
         Risk::Mutating,
         "Turn Windows support on",
-        Some("kubectl patch configmap -n kube-system amazon-vpc-cni --type merge -p '{\"data\":{\"enable-windows-ipam\":\"true\"}}'".to_owned()),
+        Some(
+            "kubectl patch configmap -n kube-system amazon-vpc-cni --type merge -p \
+             '{\"data\":{\"enable-windows-ipam\":\"true\"}}'"
+                .to_owned(),
+        ),
     )
     .step(Risk::LowRisk, "Recreate the waiting pods, because only pods created later get an address", None)
     .into()

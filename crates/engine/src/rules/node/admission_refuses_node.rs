@@ -89,7 +89,9 @@ fn refused(
     let (name, config) = (node.name(), &config.metadata.name);
     let WebhookService { namespace, name: service, .. } = service;
     let summary = format!(
-        "Node {name} has not been registered since {}: {kind} {config} sends every change of a Node to service {namespace}/{service} and rejects it if the service does not answer. No pod of namespace {namespace} is Ready.",
+        "Node {name} has not been registered since {}: {kind} {config} sends every change of a Node to service \
+         {namespace}/{service} and rejects it if the service does not answer. No pod of namespace {namespace} is \
+         Ready.",
         case.since()
     );
     let waits =
@@ -114,7 +116,11 @@ fn refused(
             Link::new(format!("Pod/{}", pod.metadata.name), waits),
         ])
         .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, config).field("webhooks"))
-        .fix(format!("Exclude nodes from the rules of webhook {}, or let it fail open (failurePolicy: Ignore). Also let its pods run on nodes that do not wait for it. Neither disrupts running pods.", webhook.name))
+        .fix(format!(
+            "Exclude nodes from the rules of webhook {}, or let it fail open (failurePolicy: Ignore). Also let its \
+             pods run on nodes that do not wait for it. Neither disrupts running pods.",
+            webhook.name
+        ))
         .step(Risk::Mutating, "Change the webhook", Some(format!("kubectl edit {plural} {config}")))
         .unknown(
             format!("Does service {namespace}/{service} have no ready endpoint?"),

@@ -12,7 +12,8 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "CsiDriverMissing",
-    summary: "The Node is Ready, but pods wait there for volumes because the CSI driver that mounts them does not run on it",
+    summary: "The Node is Ready, but pods wait there for volumes because the CSI driver that mounts them does not run \
+              on it",
     stages: &[Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
     lint: false,
@@ -63,6 +64,9 @@ fn unregistered(obstacle: Obstacle, pod: &Pod, driver: &str) -> Obstacle {
         pod.metadata.namespace.as_deref().unwrap_or_default()
     );
     Obstacle { why, proof: Proof::Open, ..obstacle }
-        .fix(format!("Read the log of node-driver-registrar in pod {name}: it registers {driver}, under the kubelet's own root directory (--root-dir)."))
+        .fix(format!(
+            "Read the log of node-driver-registrar in pod {name}: it registers {driver}, under the kubelet's own root \
+             directory (--root-dir)."
+        ))
         .ask(format!("Does node-driver-registrar of pod {name} log that it has registered {driver}?"), log)
 }

@@ -46,7 +46,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Node {name} is cordoned since {} and empty but for pod {namespace}/{pod}{more}: PodDisruptionBudget {of}{} allows no disruption {why}, so no drain of it ever ends, and {who}.",
+            "Node {name} is cordoned since {} and empty but for pod {namespace}/{pod}{more}: PodDisruptionBudget \
+             {of}{} allows no disruption {why}, so no drain of it ever ends, and {who}.",
             case.since(),
             bound(budget)
         ),
@@ -73,10 +74,14 @@ fn check(case: &Case) -> Opinion {
 /// The part that depends on the Node's owner.
 fn of_owner(finding: Finding, case: &Case, budget: &str) -> Finding {
     let allow = format!(
-        "Change PodDisruptionBudget {budget} so that it allows one disruption: maxUnavailable 1, or a minAvailable below the number of replicas."
+        "Change PodDisruptionBudget {budget} so that it allows one disruption: maxUnavailable 1, or a minAvailable \
+         below the number of replicas."
     );
     let Some(claim) = case.claim else {
-        return finding.fix(format!("{allow} Then start the update of the node group again. With its force option, the update also deletes pods that a budget holds."));
+        return finding.fix(format!(
+            "{allow} Then start the update of the node group again. With its force option, the update also deletes \
+             pods that a budget holds."
+        ));
     };
     finding
         .with(Evidence::new(
@@ -85,7 +90,10 @@ fn of_owner(finding: Finding, case: &Case, budget: &str) -> Finding {
             claim.spec.resources.requests.get("pods").unwrap_or_default(),
             "Karpenter launched the node for more pods than remain on it",
         ))
-        .fix(format!("{allow} To have the node removed, delete its NodeClaim, since a cordon alone does not ask Karpenter for that. A terminationGracePeriod limits the drain. To keep the node, uncordon it."))
+        .fix(format!(
+            "{allow} To have the node removed, delete its NodeClaim, since a cordon alone does not ask Karpenter for \
+             that. A terminationGracePeriod limits the drain. To keep the node, uncordon it."
+        ))
 }
 
 /// Whether Karpenter launched the node for more pods than run there.

@@ -43,7 +43,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Node {name} is cordoned since {} but does not get empty: pods of {kind} {namespace}/{workload} tolerate the taint {UNSCHEDULABLE_TAINT}, so the scheduler may assign each replacement to this node again: {now}.",
+            "Node {name} is cordoned since {} but does not get empty: pods of {kind} {namespace}/{workload} tolerate \
+             the taint {UNSCHEDULABLE_TAINT}, so the scheduler may assign each replacement to this node again: {now}.",
             case.since(),
         ),
         Evidence::new(
@@ -60,12 +61,16 @@ fn check(case: &Case) -> Opinion {
     ])
     .blaming(Blame::object("apps/v1", kind, workload).namespace(namespace).field(field))
     .fix(format!(
-        "Remove the toleration (operator Exists without a key, or with effect NoSchedule alone) from {kind} {workload} at its source: its chart's values or its operator's resource. To finish this drain now, terminate the instance: only that pod is left on it."
+        "Remove the toleration (operator Exists without a key, or with effect NoSchedule alone) from {kind} {workload} \
+         at its source: its chart's values or its operator's resource. To finish this drain now, terminate the \
+         instance: only that pod is left on it."
     ))
     .step(
         Risk::Inspect,
         "See which taints it tolerates",
-        Some(format!("kubectl get {resource} -n {namespace} {workload} -o jsonpath='{{.spec.template.spec.tolerations}}'")),
+        Some(format!(
+            "kubectl get {resource} -n {namespace} {workload} -o jsonpath='{{.spec.template.spec.tolerations}}'"
+        )),
     );
     if !is_seen {
         return finding.with(case.wait.evidence.clone()).into();

@@ -28,7 +28,8 @@ const REPORTS: &[(&str, &str, &str)] = &[
     (
         "PLEG is not healthy",
         "it cannot list its containers in time",
-        "Look for too many pods, a slow disk or a hanging container runtime. Then replace the node, which evicts its pods.",
+        "Look for too many pods, a slow disk or a hanging container runtime. Then replace the node, which evicts its \
+         pods.",
     ),
     (
         "container runtime is down",
@@ -38,7 +39,8 @@ const REPORTS: &[(&str, &str, &str)] = &[
     (
         "status check may not have completed",
         "containerd has not answered since the kubelet started",
-        "Look at containerd on the node: it may reject a configuration of yours, or its socket may be in another place.",
+        "Look at containerd on the node: it may reject a configuration of yours, or its socket may be in another \
+         place.",
     ),
     (
         "RuntimeReady=false",
@@ -78,41 +80,41 @@ fn check(case: &Case) -> Opinion {
     let said = ready.said();
     let said = said.trim_end_matches('.');
     let quoted = if meaning.is_empty() { said.to_owned() } else { format!("{meaning}({said})") };
-    let finding =
-        Finding::new(
-            // What the kubelet misses it says; why it is missing is on the machine.
-            Confidence::Likely,
-            format!(
-                "Node {} has been {} since {}, and its kubelet reports the reason: {quoted}{also}.",
-                node.name(),
-                if case.wait.symptom == Symptom::ByTurns { "flapping between Ready and NotReady" } else { "NotReady" },
-                case.since()
-            ),
-            Evidence::new(
-                format!("Node/{}", node.name()),
-                r#"status.conditions[?(@.type=="Ready")]"#,
-                ready.shown(),
-                "the kubelet's own message",
-            ),
+    let finding = Finding::new(
+        // What the kubelet misses it says; why it is missing is on the machine.
+        Confidence::Likely,
+        format!(
+            "Node {} has been {} since {}, and its kubelet reports the reason: {quoted}{also}.",
+            node.name(),
+            if case.wait.symptom == Symptom::ByTurns { "flapping between Ready and NotReady" } else { "NotReady" },
+            case.since()
+        ),
+        Evidence::new(
+            format!("Node/{}", node.name()),
+            r#"status.conditions[?(@.type=="Ready")]"#,
+            ready.shown(),
+            "the kubelet's own message",
+        ),
+    )
+    .with_all(pressed.iter().map(|(type_, what)| {
+        Evidence::new(
+            format!("Node/{}", node.name()),
+            format!(r#"status.conditions[?(@.type=="{type_}")]"#),
+            "True",
+            *what,
         )
-        .with_all(pressed.iter().map(|(type_, what)| {
-            Evidence::new(
-                format!("Node/{}", node.name()),
-                format!(r#"status.conditions[?(@.type=="{type_}")]"#),
-                "True",
-                *what,
-            )
-        }))
-        .blaming(Blame::object("v1", "Node", node.name()))
-        .fix(report.map_or(
-            "Look at the node for the problem that the kubelet names. Replace the node if the problem stays, which evicts its pods.",
-            |(.., fix)| fix,
-        ))
-        .step(
-            Risk::Inspect,
-            "See the Node's conditions and events",
-            Some(format!("kubectl describe node {}", node.name())),
-        );
+    }))
+    .blaming(Blame::object("v1", "Node", node.name()))
+    .fix(report.map_or(
+        "Look at the node for the problem that the kubelet names. Replace the node if the problem stays, which evicts \
+         its pods.",
+        |(.., fix)| fix,
+    ))
+    .step(
+        Risk::Inspect,
+        "See the Node's conditions and events",
+        Some(format!("kubectl describe node {}", node.name())),
+    );
     let finding = repair::or_replace(case, finding);
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }

@@ -52,13 +52,15 @@ const LAST_WORDS: [LastWord; 5] = [
         reason: "SystemOOM",
         why: "the node ran out of memory",
         because: "the kernel killed processes, and those that survived may hang",
-        fix: "Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits. Then replace the node, which removes its pods.",
+        fix: "Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory \
+              limits. Then replace the node, which removes its pods.",
     },
     LastWord {
         reason: "FreeDiskSpaceFailed",
         why: "the node's disk was full",
         because: "the kubelet could not delete enough",
-        fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings), and limit what pods and logs write there. Then replace the node, which removes its pods.",
+        fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings), and limit what pods and \
+              logs write there. Then replace the node, which removes its pods.",
     },
     LastWord {
         reason: "SpotInterrupted",
@@ -141,16 +143,22 @@ fn check(case: &Case) -> Opinion {
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
     let finding = match said {
         Some((word, event)) => finding
-            .with(Evidence::new(format!("Event/{}", event.metadata.name), "reason", word.reason, word.because)
-                .figures(format!("{} times", event.times())))
+            .with(
+                Evidence::new(format!("Event/{}", event.metadata.name), "reason", word.reason, word.because)
+                    .figures(format!("{} times", event.times())),
+            )
             .linked([
                 Link::new(format!("Node/{}", node.name()), ready.shown()),
                 Link::new(format!("Event/{}", event.metadata.name), format!("{}: {}", word.reason, event.said())),
             ])
             .fix(word.fix),
-        None if orphan => finding.fix("Find out whether an instance with that private DNS name still runs. If none does, delete the Node."),
+        None if orphan => finding
+            .fix("Find out whether an instance with that private DNS name still runs. If none does, delete the Node."),
         None if !finding.fix.is_empty() => finding,
-        None => finding.fix("Look at the instance. The usual reasons are memory, disk or network. If it does not recover, replace the node, which removes its pods."),
+        None => finding.fix(
+            "Look at the instance. The usual reasons are memory, disk or network. If it does not recover, replace the \
+             node, which removes its pods.",
+        ),
     };
     let finding = finding.step(
         Risk::Inspect,
@@ -173,7 +181,8 @@ fn held_pods(case: &Case, node: &Node, finding: Finding) -> Finding {
             format!("Pod/{first}"),
             "metadata.deletionTimestamp",
             format!("set, as of {} pods there", names.len()),
-            "only the kubelet confirms that a pod has ended: until then its volumes stay attached, and no pod of the same name can start",
+            "only the kubelet confirms that a pod has ended: until then its volumes stay attached, and no pod of the \
+             same name can start",
         ))
         .step(
             Risk::Destructive,
@@ -227,13 +236,21 @@ fn of_image(case: &Case, image: &str, finding: Finding) -> Finding {
 }
 
 fn without_provider_id(name: &str, finding: Finding) -> Finding {
-    let because = "the cloud controller identifies an instance by this id, and cannot tell that a Node without it has lost its instance";
+    let because = "the cloud controller identifies an instance by this id, and cannot tell that a Node without it has \
+                   lost its instance";
     finding
         .with(Evidence::new(format!("Node/{name}"), "spec.providerID", "empty", because))
         .step(
             Risk::Inspect,
             "See whether the instance still runs",
-            Some(format!("aws ec2 describe-instances --filters Name=private-dns-name,Values={name} --query 'Reservations[].Instances[].[InstanceId,State.Name]'")),
+            Some(format!(
+                "aws ec2 describe-instances --filters Name=private-dns-name,Values={name} --query \
+                 'Reservations[].Instances[].[InstanceId,State.Name]'"
+            )),
         )
-        .step(Risk::Destructive, "Delete the Node if no such instance runs", Some(format!("kubectl delete node {name}")))
+        .step(
+            Risk::Destructive,
+            "Delete the Node if no such instance runs",
+            Some(format!("kubectl delete node {name}")),
+        )
 }

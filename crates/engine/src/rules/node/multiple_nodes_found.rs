@@ -34,7 +34,8 @@ fn check(case: &Case) -> Opinion {
             claim.name()
         ),
         _ => format!(
-            "Karpenter found several Nodes with the providerID of NodeClaim {}, so it registers none of them and deletes the NodeClaim.",
+            "Karpenter found several Nodes with the providerID of NodeClaim {}, so it registers none of them and \
+             deletes the NodeClaim.",
             claim.name()
         ),
     };
@@ -48,13 +49,18 @@ fn check(case: &Case) -> Opinion {
             "Karpenter matches NodeClaim and Node by this id, and needs exactly one Node",
         ),
     )
-    .with_all(
-        nodes
-            .iter()
-            .map(|n| Evidence::new(format!("Node/{}", n.name()), "spec.providerID", n.spec.provider_id.clone(), "the same id again")),
+    .with_all(nodes.iter().map(|n| {
+        Evidence::new(format!("Node/{}", n.name()), "spec.providerID", n.spec.provider_id.clone(), "the same id again")
+    }))
+    .fix(
+        "Keep the kubelet from registering under a second name (hostname override). Then delete the Node that no \
+         kubelet updates, which disrupts nothing.",
     )
-    .fix("Keep the kubelet from registering under a second name (hostname override). Then delete the Node that no kubelet updates, which disrupts nothing.")
-    .step(Risk::Inspect, "See which of the Nodes still has a heartbeat", Some(format!("kubectl get nodes {}", names.replace(" and ", " "))));
+    .step(
+        Risk::Inspect,
+        "See which of the Nodes still has a heartbeat",
+        Some(format!("kubectl get nodes {}", names.replace(" and ", " "))),
+    );
     if let Some(second) = nodes.last() {
         finding = finding.blaming(Blame::object("v1", "Node", second.name()).field("spec.providerID"));
     }

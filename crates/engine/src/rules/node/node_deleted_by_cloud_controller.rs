@@ -47,7 +47,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "The cloud controller deleted Node {} at {} because it did not find its instance. NodeClaim {} still exists, and so does the instance {} as far as Karpenter knows.",
+            "The cloud controller deleted Node {} at {} because it did not find its instance. NodeClaim {} still \
+             exists, and so does the instance {} as far as Karpenter knows.",
             claim.status.node_name,
             case.since(),
             claim.name(),
@@ -95,7 +96,8 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
         // The name does not tell the instance: by time and by elimination.
         if own.is_some() || !rivals { Confidence::Likely } else { Confidence::Possible },
         format!(
-            "Node {name} joined after NodeClaim {} was launched, and the cloud controller deleted it at once because it did not find its instance. The kubelet does not recreate it.",
+            "Node {name} joined after NodeClaim {} was launched, and the cloud controller deleted it at once because \
+             it did not find its instance. The kubelet does not recreate it.",
             claim.name()
         ),
         Evidence::new(
@@ -112,7 +114,11 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
 
 fn mended(case: &Case, claim: &NodeClaim, finding: Finding) -> Finding {
     let finding = finding
-    .fix("Delete the NodeClaim, because a running kubelet does not recreate its Node. Pods that still run on the instance stop. If it happens again, check whether the Node's name is the instance's private DNS name and whether the cluster role may call ec2:DescribeInstances.")
-    .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", claim.name())));
+        .fix(
+            "Delete the NodeClaim, because a running kubelet does not recreate its Node. Pods that still run on the \
+             instance stop. If it happens again, check whether the Node's name is the instance's private DNS name and \
+             whether the cluster role may call ec2:DescribeInstances.",
+        )
+        .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", claim.name())));
     ask_the_instance(case, finding)
 }

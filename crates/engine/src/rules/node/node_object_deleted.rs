@@ -31,7 +31,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         if missed { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "Node {node} of NodeClaim {name} no longer exists: its deletion bypassed Karpenter. As far as Karpenter knows, its instance {id} still runs, but the scheduler cannot use it."
+            "Node {node} of NodeClaim {name} no longer exists: its deletion bypassed Karpenter. As far as Karpenter \
+             knows, its instance {id} still runs, but the scheduler cannot use it."
         ),
         case.wait.evidence.clone(),
     )
@@ -42,11 +43,17 @@ fn check(case: &Case) -> Opinion {
         format!("it had a Node, {node}, but no Node with that name or providerID exists now"),
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name))
-    .fix("Delete the NodeClaim, so that Karpenter terminates the instance with its pods. A running kubelet does not recreate its Node, and Karpenter disrupts no machine without a Node. Removing the finalizer by hand bypasses Karpenter: delete the Node or the NodeClaim, and keep the finalizer.")
+    .fix(
+        "Delete the NodeClaim, so that Karpenter terminates the instance with its pods. A running kubelet does not \
+         recreate its Node, and Karpenter disrupts no machine without a Node. Removing the finalizer by hand bypasses \
+         Karpenter: delete the Node or the NodeClaim, and keep the finalizer.",
+    )
     .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {name}")))
     .ask_aws(
         "Does the instance still run?",
-        format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,LaunchTime]'"),
+        format!(
+            "aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,LaunchTime]'"
+        ),
     )
     .into()
 }

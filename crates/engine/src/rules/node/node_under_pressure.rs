@@ -13,7 +13,8 @@ use evicted::{Glutton, glutton};
 
 pub static RULE: Rule = Rule {
     cause: "NodeUnderPressure",
-    summary: "The Node is Ready, but has been short of disk, memory or process ids for long, so no pod is scheduled there",
+    summary: "The Node is Ready, but has been short of disk, memory or process ids for long, so no pod is scheduled \
+              there",
     stages: &[Stage::Ready],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
@@ -40,7 +41,8 @@ fn check(case: &Case) -> Opinion {
         ),
         "MemoryPressure" => (
             "memory pressure",
-            "Find the pods without memory limits, and reserve memory for the system (kubeReserved, systemReserved). Only new nodes get the reservation.",
+            "Find the pods without memory limits, and reserve memory for the system (kubeReserved, systemReserved). \
+             Only new nodes get the reservation.",
             "memory",
         ),
         _ => ("process id pressure", "Find the process that forks without end, and set podPidsLimit.", "pids"),
@@ -70,7 +72,8 @@ fn check(case: &Case) -> Opinion {
         // Only a volume that the class gives to nothing is a cause; else who fills the machine stays open.
         if misnamed.is_some() { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "{volume}{small}Node {} has had {short} since {}, so no pod is scheduled there and the kubelet evicts pods.{whose}",
+            "{volume}{small}Node {} has had {short} since {}, so no pod is scheduled there and the kubelet evicts \
+             pods.{whose}",
             node.name(),
             case.since()
         ),
@@ -100,7 +103,11 @@ fn check(case: &Case) -> Opinion {
         return finding
             .with(evidence)
             .blaming(workload.blame().field(format!("{}.containers", workload.spec())))
-            .fix(format!("Check how much {} uses, and give its containers a request and a limit of {resource}, which restarts its pods. The kubelet then evicts only the pod that uses too much.", workload.shown()))
+            .fix(format!(
+                "Check how much {} uses, and give its containers a request and a limit of {resource}, which restarts \
+                 its pods. The kubelet then evicts only the pod that uses too much.",
+                workload.shown()
+            ))
             .step(Risk::Mutating, "Set request and limit", Some(workload.edit()))
             .into();
     }
@@ -157,7 +164,11 @@ impl Tiny {
                 "the memory that the kernel, the kubelet and its reservations leave for pods",
             ))
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-            .fix(format!("Exclude the smallest instance types in the requirements of NodePool {name} (karpenter.k8s.aws/instance-memory Gt 2047, or instance-size NotIn nano, micro). Karpenter then replaces such nodes as drifted."))
+            .fix(format!(
+                "Exclude the smallest instance types in the requirements of NodePool {name} \
+                 (karpenter.k8s.aws/instance-memory Gt 2047, or instance-size NotIn nano, micro). Karpenter then \
+                 replaces such nodes as drifted."
+            ))
             .step(Risk::Mutating, "Limit the size", Some(format!("kubectl edit nodepool {name}")))
     }
 }

@@ -54,24 +54,42 @@ fn check(case: &Case) -> Opinion {
     let whose = case.claim.map_or_else(|| "its NodeClaim".to_owned(), |c| format!("NodeClaim {}", c.name()));
     let summary = if alike == 1 {
         format!(
-            "Node {name} joined without spec.providerID, so Karpenter cannot match it to {whose}: the cloud controller has not found its instance."
+            "Node {name} joined without spec.providerID, so Karpenter cannot match it to {whose}: the cloud controller \
+             has not found its instance."
         )
     } else {
         format!(
-            "Several Nodes joined without spec.providerID, {name} among them, so Karpenter cannot match one to {whose}: the cloud controller has not found their instances."
+            "Several Nodes joined without spec.providerID, {name} among them, so Karpenter cannot match one to \
+             {whose}: the cloud controller has not found their instances."
         )
     };
     let object = format!("Node/{name}");
     let mut finding = Finding::new(
         confidence,
         summary,
-        Evidence::new(&object, "spec.providerID", "empty", "Karpenter matches NodeClaim and Node by this id; the cloud controller or the bootstrap sets it")
-            .figures(format!("{alike} such Node(s)")),
+        Evidence::new(
+            &object,
+            "spec.providerID",
+            "empty",
+            "Karpenter matches NodeClaim and Node by this id; the cloud controller or the bootstrap sets it",
+        )
+        .figures(format!("{alike} such Node(s)")),
     )
     // Nobody knows which of several it is.
     .blaming((alike == 1).then(|| Blame::object("v1", "Node", name).field("spec.providerID")))
-    .fix("Make the Node's name the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance. This affects new nodes.")
-    .step(Risk::Inspect, "Compare the Node's name with the instance's private DNS name", instance.map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")));
+    .fix(
+        "Make the Node's name the instance's private DNS name (DHCP options, hostname override), so that the cloud \
+         controller finds the instance. This affects new nodes.",
+    )
+    .step(
+        Risk::Inspect,
+        "Compare the Node's name with the instance's private DNS name",
+        instance.map(|id| {
+            format!(
+                "aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'"
+            )
+        }),
+    );
     finding = finding.step(
         Risk::Inspect,
         "See the Node's name and addresses",

@@ -15,7 +15,8 @@ use readers::source_text;
 
 pub static RULE: Rule = Rule {
     cause: "PodSandboxFails",
-    summary: "The Node is Ready, but no new pod starts: the network plugin or the runtime refuses their sandboxes or containers",
+    summary: "The Node is Ready, but no new pod starts: the network plugin or the runtime refuses their sandboxes or \
+              containers",
     stages: &[Stage::Ready],
     reads: &[
         Input::NodeClaims,
@@ -74,13 +75,12 @@ fn without_units(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     let says = format!("systemd on the node starts no unit, so the kubelet mounts no volume: {said}");
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("its volumes wait: {NO_UNIT_STARTS}{said}"));
     Obstacle::new(Proof::Open, says, Blame::object("v1", "Node", node.name()), link)
-        .fix("Clear the ended units of systemd on the node (systemctl reset-failed, then systemctl daemon-reexec), or restart the node, which stops its pods. An image with a newer systemd does not keep ended units.")
-        .ask("Which pods does it keep from their volumes?", "kubectl get events -A --field-selector reason=FailedMount")
-        .step(
-            Risk::Mutating,
-            "Keep new pods away until then",
-            format!("kubectl cordon {}", node.name()),
+        .fix(
+            "Clear the ended units of systemd on the node (systemctl reset-failed, then systemctl daemon-reexec), or \
+             restart the node, which stops its pods. An image with a newer systemd does not keep ended units.",
         )
+        .ask("Which pods does it keep from their volumes?", "kubectl get events -A --field-selector reason=FailedMount")
+        .step(Risk::Mutating, "Keep new pods away until then", format!("kubectl cordon {}", node.name()))
 }
 
 /// If every pod fails alike, no single pod is at fault.
@@ -112,7 +112,9 @@ fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Ob
     );
     let fix = match plugin {
         Some(set) => format!("Read the log of DaemonSet {} on this node: it refuses every pod.", set.metadata.name),
-        None => "Read what containerd logs on the node (journalctl -u containerd), or replace the node, which stops its pods. Its runtime starts no pod.".to_owned(),
+        None => "Read what containerd logs on the node (journalctl -u containerd), or replace the node, which stops \
+                 its pods. Its runtime starts no pod."
+            .to_owned(),
     };
     Obstacle { blame, ..obstacle }.fix(fix)
 }
@@ -131,6 +133,13 @@ fn turned_away(case: &Case, set: &DaemonSet, obstacle: Obstacle) -> Obstacle {
         Link::new(format!("DaemonSet/{name}"), "only its plugin asks the API server, which answers Unauthorized");
     Obstacle { why, blame, ..obstacle }
         .behind(link)
-        .fix(format!("Restart pod {pod}, which writes a new token for its plugin and leaves running pods alone. Upgrade DaemonSet {name} to a version that renews the token."))
-        .step(Risk::Mutating, "Restart its pods, so that they write a new token", format!("kubectl rollout restart daemonset -n {namespace} {name}"))
+        .fix(format!(
+            "Restart pod {pod}, which writes a new token for its plugin and leaves running pods alone. Upgrade \
+             DaemonSet {name} to a version that renews the token."
+        ))
+        .step(
+            Risk::Mutating,
+            "Restart its pods, so that they write a new token",
+            format!("kubectl rollout restart daemonset -n {namespace} {name}"),
+        )
 }

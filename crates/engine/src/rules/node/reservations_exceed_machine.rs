@@ -82,7 +82,8 @@ fn check(case: &Case) -> Opinion {
     let (kind, name) = (class.kind.to_ascii_lowercase(), class.name());
     let unit = if resource.unit > 1.0 { " MiB" } else { "" };
     let summary = format!(
-        "{} {name} reserves more {} than the machine has ({} of {has}{unit}), so the kubelet exits again and again and the machine never becomes a usable node.",
+        "{} {name} reserves more {} than the machine has ({} of {has}{unit}), so the kubelet exits again and again and \
+         the machine never becomes a usable node.",
         class.kind,
         resource.name,
         shown(wanted / resource.unit),
@@ -103,9 +104,17 @@ fn check(case: &Case) -> Opinion {
             "invalid Node Allocatable configuration: capacity must not be less than the reservation",
         ),
     )
-    .with(Evidence::new(case.subject(), format!("metadata.labels['{}']", resource.label), shown(has), "what the instance type has"))
+    .with(Evidence::new(
+        case.subject(),
+        format!("metadata.labels['{}']", resource.label),
+        shown(has),
+        "what the instance type has",
+    ))
     .blaming(blame)
-    .fix("Reserve less, or require larger instance types in the NodePool (karpenter.k8s.aws/instance-memory, instance-cpu). Karpenter does not read what userData reserves when it chooses a type.")
+    .fix(
+        "Reserve less, or require larger instance types in the NodePool (karpenter.k8s.aws/instance-memory, \
+         instance-cpu). Karpenter does not read what userData reserves when it chooses a type.",
+    )
     .step(Risk::Mutating, "Correct the reservation for new nodes", Some(format!("kubectl edit {kind} {name}")))
     .into()
 }

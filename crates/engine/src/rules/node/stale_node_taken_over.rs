@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 pub static RULE: Rule = Rule {
     cause: "StaleNodeTakenOver",
-    summary: "A Node of the same name was left over with another providerID, and the kubelet uses it instead of creating its own",
+    summary: "A Node of the same name was left over with another providerID, and the kubelet uses it instead of \
+              creating its own",
     stages: &[Stage::Join, Stage::Register],
     reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::CertificateSigningRequests],
     lint: false,
@@ -88,15 +89,27 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
     Finding::new(
         confidence,
         format!(
-            "The kubelet of NodeClaim {} uses Node {name}, left by an earlier instance with providerID {id}, so Karpenter never sees a Node with the providerID of this NodeClaim.",
+            "The kubelet of NodeClaim {} uses Node {name}, left by an earlier instance with providerID {id}, so \
+             Karpenter never sees a Node with the providerID of this NodeClaim.",
             claim.name()
         ),
-        Evidence::new(format!("Node/{name}"), "spec.providerID", id.clone(), "it cannot be changed, and Karpenter matches NodeClaim and Node by it"),
+        Evidence::new(
+            format!("Node/{name}"),
+            "spec.providerID",
+            id.clone(),
+            "it cannot be changed, and Karpenter matches NodeClaim and Node by it",
+        ),
     )
     .with(trace.proof)
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
     .fix("Delete the stale Node (not the NodeClaim). The kubelet creates its own within seconds.")
-    .step(Risk::Inspect, "Check that the Node's instance is gone", trace.node.spec.provider_id.rsplit('/').next().map(|i| format!("aws ec2 describe-instances --instance-ids {i} --query 'Reservations[].Instances[].State.Name'")))
+    .step(
+        Risk::Inspect,
+        "Check that the Node's instance is gone",
+        trace.node.spec.provider_id.rsplit('/').next().map(|i| {
+            format!("aws ec2 describe-instances --instance-ids {i} --query 'Reservations[].Instances[].State.Name'")
+        }),
+    )
     .step(Risk::Destructive, "Delete the stale Node", Some(format!("kubectl delete node {name}")))
     .into()
 }

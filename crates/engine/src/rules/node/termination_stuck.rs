@@ -34,7 +34,8 @@ use without_claim::{is_drained_without_claim, without_claim};
 
 pub static RULE: Rule = Rule {
     cause: "TerminationStuck",
-    summary: "A NodeClaim, Node or node class was deleted, and a step of its deletion has hung for longer than its owner allowed",
+    summary: "A NodeClaim, Node or node class was deleted, and a step of its deletion has hung for longer than its \
+              owner allowed",
     stages: &[Stage::Terminate],
     reads: &[
         Input::Nodes,

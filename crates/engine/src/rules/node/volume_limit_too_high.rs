@@ -21,7 +21,8 @@ pub static RULE: Rule = Rule {
 };
 
 /// The driver's pod on the nodes, which reads the instance type and announces how many volumes it supports.
-/// Source: aws-ebs-csi-driver v1.50 charts/aws-ebs-csi-driver/templates/node.yaml, pkg/driver/node.go `getVolumesLimit`.
+/// Source: aws-ebs-csi-driver v1.50 charts/aws-ebs-csi-driver/templates/node.yaml, pkg/driver/node.go
+/// `getVolumesLimit`.
 const NODE_PART: &str = "ebs-csi-node";
 
 fn check(case: &Case) -> Opinion {
@@ -41,7 +42,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Likely,
         format!(
-            "Node {} is Ready, but since {} EC2 attaches no further volume to it: EC2 refuses that of pod {name} ({said}). The scheduler assigned the pod there anyway, so {whose} announces too high a limit.",
+            "Node {} is Ready, but since {} EC2 attaches no further volume to it: EC2 refuses that of pod {name} \
+             ({said}). The scheduler assigned the pod there anyway, so {whose} announces too high a limit.",
             node.name(),
             case.since()
         ),
@@ -54,14 +56,27 @@ fn check(case: &Case) -> Opinion {
         Link::new(blame.object.clone(), "the announced limit is higher than the number that EC2 attaches"),
     ])
     .blaming(blame)
-    .fix(format!("Upgrade the EBS CSI driver (v1.49 and the first releases of v1.50 announce one too many for Nitro instances). Or set node.volumeAttachLimit or node.reservedVolumeAttachments in its chart. To move pod {name} to another node, cordon this node and delete the pod. Running pods are not disrupted."))
-    .step(Risk::Inspect, "See the limit that the scheduler uses", Some(format!("kubectl get csinode {} -o yaml", node.name())))
+    .fix(format!(
+        "Upgrade the EBS CSI driver (v1.49 and the first releases of v1.50 announce one too many for Nitro instances). \
+         Or set node.volumeAttachLimit or node.reservedVolumeAttachments in its chart. To move pod {name} to another \
+         node, cordon this node and delete the pod. Running pods are not disrupted."
+    ))
+    .step(
+        Risk::Inspect,
+        "See the limit that the scheduler uses",
+        Some(format!("kubectl get csinode {} -o yaml", node.name())),
+    )
     .step(Risk::Mutating, "Keep new pods away", Some(format!("kubectl cordon {}", node.name())))
-    .step(Risk::Destructive, "Delete the pod, so that the scheduler assigns it to another node", Some(format!("kubectl delete pod -n {namespace} {name}")))
+    .step(
+        Risk::Destructive,
+        "Delete the pod, so that the scheduler assigns it to another node",
+        Some(format!("kubectl delete pod -n {namespace} {name}")),
+    )
     .ask_aws(
         "Which network interfaces, or volumes from outside Kubernetes, are attached to the instance?",
         format!(
-            "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].[BlockDeviceMappings,NetworkInterfaces]'",
+            "aws ec2 describe-instances --instance-ids {} --query \
+             'Reservations[].Instances[].[BlockDeviceMappings,NetworkInterfaces]'",
             case.instance_id().unwrap_or("INSTANCE")
         ),
     )

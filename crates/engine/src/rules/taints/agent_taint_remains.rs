@@ -37,7 +37,8 @@ fn check(case: &Case) -> Opinion {
     let undeclared = if declared {
         ""
     } else {
-        ". The NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and launches more for the same pods"
+        ". The NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and launches more \
+         for the same pods"
     };
     let summary = format!(
         "Taint {taint} keeps pods off Node {name}: {remover} should remove it, but {}{undeclared}.",

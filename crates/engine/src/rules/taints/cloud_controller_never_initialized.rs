@@ -33,7 +33,9 @@ pub static RULE: Rule = Rule {
 const CERTAIN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
 /// The fix if its log says what it lacks.
-const FIX: &str = "Correct what the line names: allow the cloud controller's role (on EKS, the cluster's role) to call EC2, or set --node-ip to an address of the instance. Until then, you can remove the taint by hand to make the node usable.";
+const FIX: &str = "Correct what the line names: allow the cloud controller's role (on EKS, the cluster's role) to call \
+                   EC2, or set --node-ip to an address of the instance. Until then, you can remove the taint by hand \
+                   to make the node usable.";
 
 static INITIALIZATION: Memo<Initialization> = Memo::new("the cloud controller's progress with all Nodes");
 
@@ -85,29 +87,71 @@ fn check(case: &Case) -> Opinion {
     let place = if on_eks { " (in the EKS control plane)" } else { "" };
     let why = told.map_or_else(String::new, |root| format!(" {}", root.quote()));
     let summary = format!(
-        "The cloud controller manager{place} never initialized Node {name}, so {taint} stays and no pod is scheduled there.{scope}{why}"
+        "The cloud controller manager{place} never initialized Node {name}, so {taint} stays and no pod is scheduled \
+         there.{scope}{why}"
     );
-    let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance")
-        .figures(format!("{others} other Nodes have it too")))
-        .with(if labelled.is_empty() {
-            Evidence::new(
-                &object,
-                "metadata.labels",
-                "no beta.kubernetes.io/instance-type, no failure-domain.beta.kubernetes.io/zone",
-                "the cloud controller sets these in the update that removes the taint; neither the kubelet nor Karpenter does",
-            )
-        } else {
-            let because = "the cloud controller would set them in the update that removes the taint, but these have another source: managedFields name another writer, or NodeClaim or userData set them";
-            Evidence::new(&object, "metadata.labels", labelled.join(", "), because)
-        })
-        .with_all(told.map(|root| root.evidence()))
-        .with(Evidence::new(&object, "status.addresses", addresses(node), "the cloud controller would add InternalDNS; the kubelet writes InternalIP and Hostname"))
-        .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-        .fix(if told.is_some() { FIX } else { "Find out why the cloud controller cannot process the instance. Until then, you can remove the taint by hand to make the node usable." })
-        .step(Risk::Inspect, "Read the cloud controller's log. On EKS turn on control plane logging first", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
-        .step(Risk::Mutating, "Workaround: remove the taint once providerID, zone and instance type are on the Node", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")))
-        .step(Risk::Inspect, "On EKS open a support case with AWS, because the controller runs in the managed control plane", None)
-        .ask_aws("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)? The command turns on its log.", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
+    let finding = Finding::new(
+        confidence,
+        summary,
+        Evidence::new(
+            &object,
+            "spec.taints",
+            taint.to_string(),
+            "only the cloud controller removes this taint, after it has found the instance",
+        )
+        .figures(format!("{others} other Nodes have it too")),
+    )
+    .with(if labelled.is_empty() {
+        Evidence::new(
+            &object,
+            "metadata.labels",
+            "no beta.kubernetes.io/instance-type, no failure-domain.beta.kubernetes.io/zone",
+            "the cloud controller sets these in the update that removes the taint; neither the kubelet nor Karpenter \
+             does",
+        )
+    } else {
+        let because = "the cloud controller would set them in the update that removes the taint, but these have \
+                       another source: managedFields name another writer, or NodeClaim or userData set them";
+        Evidence::new(&object, "metadata.labels", labelled.join(", "), because)
+    })
+    .with_all(told.map(|root| root.evidence()))
+    .with(Evidence::new(
+        &object,
+        "status.addresses",
+        addresses(node),
+        "the cloud controller would add InternalDNS; the kubelet writes InternalIP and Hostname",
+    ))
+    .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
+    .fix(if told.is_some() {
+        FIX
+    } else {
+        "Find out why the cloud controller cannot process the instance. Until then, you can remove the taint by hand \
+         to make the node usable."
+    })
+    .step(
+        Risk::Inspect,
+        "Read the cloud controller's log. On EKS turn on control plane logging first",
+        Some(format!(
+            "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix \
+             cloud-controller-manager --filter-pattern {name:?}"
+        )),
+    )
+    .step(
+        Risk::Mutating,
+        "Workaround: remove the taint once providerID, zone and instance type are on the Node",
+        Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")),
+    )
+    .step(
+        Risk::Inspect,
+        "On EKS open a support case with AWS, because the controller runs in the managed control plane",
+        None,
+    )
+    .ask_aws(
+        "Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, \
+         provided-node-ip not an address of the instance)? The command turns on its log.",
+        "aws eks update-cluster-config --name CLUSTER --logging \
+         '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'",
+    );
     finding.into()
 }
 

@@ -13,7 +13,8 @@ use crate::upstream::termination_handler;
 
 pub static RULE: Rule = Rule {
     cause: "CordonRemains",
-    summary: "A controller (aws-node-termination-handler, kured, cluster-autoscaler, the GPU operator) cordoned the Node but does not uncordon it",
+    summary: "A controller (aws-node-termination-handler, kured, cluster-autoscaler, the GPU operator) cordoned the \
+              Node but does not uncordon it",
     stages: &[Stage::Ready],
     reads: &[Input::DaemonSets, Input::Pods],
     lint: false,
@@ -52,23 +53,27 @@ fn left(by: Cordoner) -> Left {
     match by {
         Cordoner::Kured => Left {
             who: "kured",
-            why: "has not uncordoned it: its drain does not end, the reboot did not come, or it lost the lock that shows whether the cordon is its own",
+            why: "has not uncordoned it: its drain does not end, the reboot did not come, or it lost the lock that \
+                  shows whether the cordon is its own",
             because: "kured uncordons a Node after the reboot only if it still holds the lock then",
-            fix: "See what kured logs on the node. Uncordon the node if no reboot is under way. Uncordoning disrupts no pod.",
+            fix: "See what kured logs on the node. Uncordon the node if no reboot is under way. Uncordoning disrupts \
+                  no pod.",
             look: ("See what kured logs", "kubectl logs -n kube-system -l app.kubernetes.io/name=kured --tail=-1"),
         },
         Cordoner::DriverUpgrade => Left {
             who: "the GPU operator",
             why: "leaves it cordoned because the upgrade of its driver has failed",
             because: "the operator does not retry: you have to check and start the upgrade again",
-            fix: "Find out why the driver's pod or the drain failed on the node, and fix that. Then set the label to upgrade-required, so that the operator tries again. Its upgrade may drain the node.",
+            fix: "Find out why the driver's pod or the drain failed on the node, and fix that. Then set the label to \
+                  upgrade-required, so that the operator tries again. Its upgrade may drain the node.",
             look: ("See the pods of the operator", "kubectl get pods -A -o wide | grep nvidia"),
         },
         Cordoner::Autoscaler | Cordoner::TerminationHandler => Left {
             who: "cluster-autoscaler",
             why: "has given up its removal (its taint is gone), but did not uncordon it",
             because: "versions that only remove their taint leave the cordon of --cordon-node-before-terminating",
-            fix: "Uncordon the node, which disrupts no pod. Then upgrade cluster-autoscaler, or remove its flag --cordon-node-before-terminating.",
+            fix: "Uncordon the node, which disrupts no pod. Then upgrade cluster-autoscaler, or remove its flag \
+                  --cordon-node-before-terminating.",
             look: (
                 "See its version and flags",
                 "kubectl get deployments -A -o wide -l app.kubernetes.io/name=aws-cluster-autoscaler",
@@ -102,7 +107,8 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Node {name} is Ready and unschedulable: aws-node-termination-handler cordoned it for an interruption{why} that has not come since {}, but does not uncordon it.",
+            "Node {name} is Ready and unschedulable: aws-node-termination-handler cordoned it for an interruption{why} \
+             that has not come since {}, but does not uncordon it.",
             case.since()
         ),
         Evidence::new(
@@ -127,9 +133,13 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
                         object,
                         "spec.template.spec.containers[0].env",
                         "ENABLE_REBALANCE_MONITORING=true",
-                        "EC2 recommends to leave an instance long before it interrupts it, and often does not interrupt it",
+                        "EC2 recommends to leave an instance long before it interrupts it, and often does not \
+                         interrupt it",
                     ))
-                    .fix("Turn off rebalance monitoring of aws-node-termination-handler, or remove the handler if Karpenter handles interruptions. Then uncordon the node. None of this disrupts pods.")
+                    .fix(
+                        "Turn off rebalance monitoring of aws-node-termination-handler, or remove the handler if \
+                         Karpenter handles interruptions. Then uncordon the node. None of this disrupts pods.",
+                    )
                     .step(
                         Risk::Mutating,
                         "Turn off rebalance monitoring. Keep it off in the chart's values",
@@ -140,7 +150,10 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
                     )
             } else {
                 finding
-                    .fix("Uncordon the node, which disrupts no pod. Remove aws-node-termination-handler if Karpenter handles interruptions.")
+                    .fix(
+                        "Uncordon the node, which disrupts no pod. Remove aws-node-termination-handler if Karpenter \
+                         handles interruptions.",
+                    )
                     .step(
                         Risk::Inspect,
                         "See what the handler reacts to",

@@ -39,7 +39,8 @@ fn check(case: &Case) -> Opinion {
     let is_proven = cloud_controller::has_labelled(node);
     let has = if is_proven { "has" } else { "seems to have" };
     let summary = format!(
-        "Node {name} carries {taint} although the cloud controller {has} initialized it: another writer re-added the taint{by}."
+        "Node {name} carries {taint} although the cloud controller {has} initialized it: another writer re-added the \
+         taint{by}."
     );
     let object = format!("Node/{name}");
     let finding = Finding::new(

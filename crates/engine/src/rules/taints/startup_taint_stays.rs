@@ -66,7 +66,8 @@ fn check(case: &Case) -> Opinion {
 fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Finding {
     let pool = claim.node_pool().unwrap_or("unknown");
     let summary = format!(
-        "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, and Karpenter waits for that without a time limit.",
+        "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, \
+         and Karpenter waits for that without a time limit.",
         claim.status.node_name,
         case.since()
     );
@@ -90,7 +91,10 @@ fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Findin
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints"))
-    .fix("Declare the taint under taints instead of startupTaints, or install the component that removes it. Changing the NodePool makes Karpenter replace its nodes as drifted.")
+    .fix(
+        "Declare the taint under taints instead of startupTaints, or install the component that removes it. Changing \
+         the NodePool makes Karpenter replace its nodes as drifted.",
+    )
     .step(
         Risk::Mutating,
         "Move the taint from startupTaints to taints, if pods only need a toleration",
@@ -111,7 +115,8 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
     obstacle.proof = Proof::Open;
     let name = node.name();
     let summary = format!(
-        "Startup taint {taint} has been on Node {name} since {}, but other nodes of the pool lost it: its remover may wait for DaemonSet {}, whose {}.",
+        "Startup taint {taint} has been on Node {name} since {}, but other nodes of the pool lost it: its remover may \
+         wait for DaemonSet {}, whose {}.",
         case.since(),
         pod.daemon_set().unwrap_or_default(),
         obstacle.why.trim_end_matches('.')
@@ -179,7 +184,8 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     let finding = match case.class() {
         Some(class) if metadata_out_of_reach(case, owner) => finding.unknown(
             format!(
-                "Does the pod need the instance's metadata? {} {} keeps it at the instance (httpPutResponseHopLimit 1).",
+                "Does the pod need the instance's metadata? {} {} keeps it at the instance (httpPutResponseHopLimit \
+                 1).",
                 class.kind,
                 class.name()
             ),

@@ -77,9 +77,12 @@ fn finding(node: &Node, left: LeftTaint, why: Why) -> Finding {
 
 /// A cluster-autoscaler keeps its removals in memory only. A new one removes such taints when it starts, before 1.26
 /// only from Nodes that are Ready and not cordoned, and only from Nodes of its groups.
-/// Sources: cluster-autoscaler core/static_autoscaler.go `cleanUpIfRequired` (1.17.4, 1.33), kubernetes/autoscaler#5200.
+/// Sources: cluster-autoscaler core/static_autoscaler.go `cleanUpIfRequired` (1.17.4, 1.33),
+/// kubernetes/autoscaler#5200.
 fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
-    let fix = "Remove the taint that cluster-autoscaler left, which disrupts no pod. Or terminate the instance, which removes its pods. Since version 1.26, cluster-autoscaler removes such taints from all Nodes of its groups when it starts.";
+    let fix = "Remove the taint that cluster-autoscaler left, which disrupts no pod. Or terminate the instance, which \
+               removes its pods. Since version 1.26, cluster-autoscaler removes such taints from all Nodes of its \
+               groups when it starts.";
     let why = |confidence, says: String, because: &str| Why {
         confidence,
         says,
@@ -89,7 +92,8 @@ fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
     match autoscaler(case, left.since) {
         Autoscaler::Replaced { pod, at } => {
             let says = format!(
-                "cluster-autoscaler was about to remove the Node, but was itself replaced at {} (pod {pod}), and the new one does not know of that removal",
+                "cluster-autoscaler was about to remove the Node, but was itself replaced at {} (pod {pod}), and the \
+                 new one does not know of that removal",
                 timestamp(at)
             );
             let because = "its value is the time, and cluster-autoscaler keeps its removals in memory only";
@@ -121,7 +125,8 @@ fn of_autoscaler(case: &Case, node: &Node, left: LeftTaint) -> Finding {
 fn of_karpenter(case: &Case, left: LeftTaint) -> Why {
     let karpenter = case.karpenter();
     let fix = format!(
-        "Find out why Karpenter ({}) does not continue. If the node should stay, remove the taint, which disrupts no pod.",
+        "Find out why Karpenter ({}) does not continue. If the node should stay, remove the taint, which disrupts no \
+         pod.",
         commands::karpenter_log(case)
     );
     let why = |confidence, says: String, because: &str| Why {
@@ -132,13 +137,15 @@ fn of_karpenter(case: &Case, left: LeftTaint) -> Why {
     };
     if let Some(karpenter) = karpenter.filter(|karpenter| !knows(karpenter, &left.taint.key)) {
         let says = format!(
-            "another version of Karpenter than {} set it. The version that runs here does not know the taint, so it never removes it",
+            "another version of Karpenter than {} set it. The version that runs here does not know the taint, so it \
+             never removes it",
             version(karpenter)
         );
         return why(
             Confidence::Certain,
             says,
-            "karpenter.sh/disruption up to 1.0, karpenter.sh/disrupted from 1.0 on: an upgrade or downgrade happened during a replacement",
+            "karpenter.sh/disruption up to 1.0, karpenter.sh/disrupted from 1.0 on: an upgrade or downgrade happened \
+             during a replacement",
         );
     }
     if let Some(stopped) = karpenter.and_then(|karpenter| karpenter.stopped.as_ref()) {
@@ -147,7 +154,8 @@ fn of_karpenter(case: &Case, left: LeftTaint) -> Why {
         return why(Confidence::Certain, says, "only Karpenter continues, or removes it when it starts again");
     }
     if case.claim.is_none() && case.cluster.missing(Input::NodeClaims).is_none() {
-        let says = "Karpenter was about to replace the Node, but its NodeClaim is gone, and Karpenter does not change a Node without one";
+        let says = "Karpenter was about to replace the Node, but its NodeClaim is gone, and Karpenter does not change \
+                    a Node without one";
         return why(Confidence::Certain, says.to_owned(), "Karpenter only removes it from Nodes that have a NodeClaim");
     }
     let says = "Karpenter has begun to replace the Node, but neither deleted it nor gave up, as it does within an hour";
@@ -158,7 +166,8 @@ fn of_karpenter(case: &Case, left: LeftTaint) -> Why {
     )
 }
 
-/// Sources: core pkg/apis/v1/taints.go `IsDisruptingTaint` (v1.0.5; gone in v1.1.0), pkg/apis/v1beta1/taints.go (v0.37.0).
+/// Sources: core pkg/apis/v1/taints.go `IsDisruptingTaint` (v1.0.5; gone in v1.1.0), pkg/apis/v1beta1/taints.go
+/// (v0.37.0).
 fn knows(karpenter: &Karpenter, key: &str) -> bool {
     let [of_v1, _] = DISRUPTED_TAINTS;
     if key == of_v1 { karpenter.version >= Version(1, 0, 0) } else { karpenter.version < Version(1, 1, 0) }
@@ -185,15 +194,18 @@ fn of_others(by: Setter) -> Why {
         ),
         Setter::CloudController => (
             Confidence::Likely,
-            "the instance was stopped once. The cloud controller removes it from a Ready Node within seconds, but has not",
+            "the instance was stopped once. The cloud controller removes it from a Ready Node within seconds, but has \
+             not",
             "if the cloud controller runs, no Ready Node keeps this taint",
             "Get the cloud controller running. It then removes the taint by itself.",
         ),
         _ => (
             Confidence::Likely,
-            "its condition does not hold. The node lifecycle controller removes it within seconds, but has not, or another writer sets it again",
+            "its condition does not hold. The node lifecycle controller removes it within seconds, but has not, or \
+             another writer sets it again",
             "if the node lifecycle controller runs, such a taint goes with its condition",
-            "Find the writer that sets it, and get kube-controller-manager running if it is down. It then removes the taint.",
+            "Find the writer that sets it, and get kube-controller-manager running if it is down. It then removes the \
+             taint.",
         ),
     };
     Why { confidence, says: says.to_owned(), because: because.to_owned(), fix: fix.to_owned() }

@@ -12,7 +12,8 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "TaintNotAwaited",
-    summary: "Karpenter removes nodes as empty before their pod can start there, because they get a taint that the NodePool does not list under startupTaints",
+    summary: "Karpenter removes nodes as empty before their pod can start there, because they get a taint that the \
+              NodePool does not list under startupTaints",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodePools, Input::Nodes, Input::Events, Input::Pods],
     lint: false,
@@ -32,7 +33,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter launches one node of NodePool {name} after the other for pod {namespace}/{pod} and removes each as empty: {} since {}. They get taint {taint} (Node {node} has it), which the pod does not tolerate. The NodePool does not list it under startupTaints, so Karpenter does not wait for it to go.",
+            "Karpenter launches one node of NodePool {name} after the other for pod {namespace}/{pod} and removes each \
+             as empty: {} since {}. They get taint {taint} (Node {node} has it), which the pod does not tolerate. The \
+             NodePool does not list it under startupTaints, so Karpenter does not wait for it to go.",
             found.removed,
             timestamp(found.since),
         ),
@@ -55,8 +58,16 @@ fn check(case: &Case) -> Opinion {
         Link::new(format!("NodePool/{name}"), "it does not list the taint under startupTaints"),
     ])
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.startupTaints"))
-    .fix(format!("Add {taint} to spec.template.spec.startupTaints of NodePool {name}, if the component that sets it also removes it. Otherwise add a toleration to the pod, or keep that component away from these nodes. Changing the NodePool makes Karpenter replace its nodes as drifted."))
-    .step(Risk::Inspect, "See which component wrote the taint", Some(format!("kubectl get node {node} --show-managed-fields -o yaml")))
+    .fix(format!(
+        "Add {taint} to spec.template.spec.startupTaints of NodePool {name}, if the component that sets it also \
+         removes it. Otherwise add a toleration to the pod, or keep that component away from these nodes. Changing the \
+         NodePool makes Karpenter replace its nodes as drifted."
+    ))
+    .step(
+        Risk::Inspect,
+        "See which component wrote the taint",
+        Some(format!("kubectl get node {node} --show-managed-fields -o yaml")),
+    )
     .step(Risk::Mutating, "Add the taint to startupTaints", Some(format!("kubectl edit nodepool {name}")))
     .into()
 }

@@ -10,7 +10,8 @@ use crate::upstream::karpenter::UNREGISTERED_TAINT;
 
 pub static RULE: Rule = Rule {
     cause: "UnregisteredTaintMissing",
-    summary: "The Node was created without karpenter.sh/unregistered, which this Karpenter requires, and userData does not explain it",
+    summary: "The Node was created without karpenter.sh/unregistered, which this Karpenter requires, and userData does \
+              not explain it",
     stages: &[Stage::Register],
     reads: &[Input::Deployments],
     lint: false,
@@ -38,19 +39,22 @@ fn check(case: &Case) -> Opinion {
     let (why, confidence) = match older {
         Some(node) => (
             format!(
-                "Node {} is older than the instance: its kubelet uses a leftover Node, and sets taints only on a new one",
+                "Node {} is older than the instance: its kubelet uses a leftover Node, and sets taints only on a new \
+                 one",
                 node.name()
             ),
             Confidence::Certain,
         ),
         None => (
-            "The Node came without it: an admission policy or webhook removed it, or the kubelet's configuration lacks it"
+            "The Node came without it: an admission policy or webhook removed it, or the kubelet's configuration lacks \
+             it"
                 .to_owned(),
             Confidence::Likely,
         ),
     };
     let summary = format!(
-        "Karpenter{version} rejects the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it appeared. {why}."
+        "Karpenter{version} rejects the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it \
+         appeared. {why}."
     );
     let evidence = Evidence::new(
         format!("NodeClaim/{claim}"),
@@ -64,22 +68,19 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     let finding = match older {
-        Some(node) => finding.fix("Delete the leftover Node, so that the kubelet creates a new one. Pods that are assigned to it restart.").step(
-            Risk::Destructive,
-            "Delete the Node",
-            Some(format!("kubectl delete node {}", node.name())),
-        ),
-        None => finding
-            .fix("Find the webhook or policy that changes Nodes on creation, or upgrade Karpenter: later versions register such Nodes and warn. Then replace the node, which evicts its pods.")
-            .step(
-                Risk::Inspect,
-                "See what may change Nodes",
-                Some(WHAT_MUTATES.to_owned()),
+        Some(node) => finding
+            .fix(
+                "Delete the leftover Node, so that the kubelet creates a new one. Pods that are assigned to it \
+                 restart.",
             )
-            .unknown(
-                "Does a mutating webhook or admission policy change Nodes?",
-                WHAT_MUTATES,
-            ),
+            .step(Risk::Destructive, "Delete the Node", Some(format!("kubectl delete node {}", node.name()))),
+        None => finding
+            .fix(
+                "Find the webhook or policy that changes Nodes on creation, or upgrade Karpenter: later versions \
+                 register such Nodes and warn. Then replace the node, which evicts its pods.",
+            )
+            .step(Risk::Inspect, "See what may change Nodes", Some(WHAT_MUTATES.to_owned()))
+            .unknown("Does a mutating webhook or admission policy change Nodes?", WHAT_MUTATES),
     };
     finding
         .step(

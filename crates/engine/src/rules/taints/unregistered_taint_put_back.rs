@@ -35,13 +35,27 @@ fn check(case: &Case) -> Opinion {
     let by = writer.map_or_else(|| "another writer".to_owned(), |w| w.writer().to_owned());
     let finding = Finding::new(
         Confidence::Certain,
-        format!("Node {name} is registered and carries {taint} again, which evicts every pod: {by} re-added the taint."),
-        Evidence::new(&object, "spec.taints", taint.to_string(), "Karpenter removes this taint in the patch that registers the Node"),
+        format!(
+            "Node {name} is registered and carries {taint} again, which evicts every pod: {by} re-added the taint."
+        ),
+        Evidence::new(
+            &object,
+            "spec.taints",
+            taint.to_string(),
+            "Karpenter removes this taint in the patch that registers the Node",
+        ),
     )
     .with(Evidence::new(&object, "metadata.labels['karpenter.sh/registered']", "true", "Karpenter has sent that patch"))
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-    .fix("Remove the taint, so that pods can run there again. Then keep the other writer away from these nodes (Cluster API's Machine controllers are the known one).")
-    .step(Risk::Inspect, "See which component wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
+    .fix(
+        "Remove the taint, so that pods can run there again. Then keep the other writer away from these nodes (Cluster \
+         API's Machine controllers are the known one).",
+    )
+    .step(
+        Risk::Inspect,
+        "See which component wrote the taint list last",
+        Some(format!("kubectl get node {name} --show-managed-fields -o yaml")),
+    )
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNREGISTERED_TAINT}-")));
     naming_last_taint_writer(finding, node).into()
 }

@@ -11,7 +11,8 @@ use readers::userdata::{Argument, Fate, Loss, kubelet_flags};
 
 pub static RULE: Rule = Rule {
     cause: "BootstrapArgumentIgnored",
-    summary: "userData names the taints, but in a form that bootstrap.sh, systemd or nodeadm drops before the kubelet sees it",
+    summary: "userData names the taints, but in a form that bootstrap.sh, systemd or nodeadm drops before the kubelet \
+              sees it",
     stages: &[Stage::Register],
     reads: &[Input::NodeClasses, Input::Deployments],
     lint: true,
@@ -50,7 +51,8 @@ fn check(case: &Case) -> Opinion {
     let confidence = if argument.exact { Confidence::Certain } else { Confidence::Likely };
     let fix = match loss {
         Loss::EqualsForm => {
-            "Write --kubelet-extra-args and its value as two words: a blank instead of the '='. The quotes inside are harmless."
+            "Write --kubelet-extra-args and its value as two words: a blank instead of the '='. The quotes inside are \
+             harmless."
         }
         Loss::LooseWord => "Quote the whole value of --kubelet-extra-args, so that it is one word.",
         Loss::RepeatedOption => "Write --kubelet-extra-args once, with all arguments in one value.",

@@ -72,7 +72,9 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "{why} of {kind} {name} puts {setting} into the user data, which Bottlerocket knows since {since}, and the image {image} is an older version ({version}): it refuses the whole of the user data, and the machine never joins."
+            "{why} of {kind} {name} puts {setting} into the user data, which Bottlerocket knows since {since}, and the \
+             image {image} is an older version ({version}): it refuses the whole of the user data, and the machine \
+             never joins."
         ),
         Evidence::new(
             format!("{kind}/{name}"),

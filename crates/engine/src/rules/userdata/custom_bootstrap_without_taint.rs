@@ -54,7 +54,8 @@ fn check(case: &Case) -> Opinion {
         "this call runs before Karpenter's own, which then changes nothing"
     };
     let summary = format!(
-        "userData of {} {name} starts the kubelet itself (line {}) without --register-with-taints={UNREGISTERED_TAINT}:NoExecute, {}.",
+        "userData of {} {name} starts the kubelet itself (line {}) without \
+         --register-with-taints={UNREGISTERED_TAINT}:NoExecute, {}.",
         class.kind,
         position.line,
         question.outcome(case)

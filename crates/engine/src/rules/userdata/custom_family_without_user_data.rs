@@ -35,13 +35,32 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         // An image may hold its own bootstrap.
         Confidence::Likely,
-        format!("{} {name} has amiFamily Custom and no userData, and with Custom Karpenter writes none: nothing makes the machine join the cluster.", class.kind),
+        format!(
+            "{} {name} has amiFamily Custom and no userData, and with Custom Karpenter writes none: nothing makes the \
+             machine join the cluster.",
+            class.kind
+        ),
         Evidence::new(&object, "spec.userData", "empty", "with Custom this is all that the machine runs at boot"),
     )
-    .with(Evidence::new(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter writes the bootstrap itself"))
+    .with(Evidence::new(
+        &object,
+        "spec.amiFamily",
+        class.family_name(),
+        "for every other family Karpenter writes the bootstrap itself",
+    ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
     .fix("Write the bootstrap into userData, or set amiFamily to the image's, so that Karpenter writes it.")
-    .step(Risk::Mutating, "Set amiFamily or userData", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
-    .ask_aws("Does the image join the cluster by itself?", format!("aws ec2 get-console-output --latest --output text --instance-id {}", claim.instance_id().unwrap_or("INSTANCE")))
+    .step(
+        Risk::Mutating,
+        "Set amiFamily or userData",
+        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+    )
+    .ask_aws(
+        "Does the image join the cluster by itself?",
+        format!(
+            "aws ec2 get-console-output --latest --output text --instance-id {}",
+            claim.instance_id().unwrap_or("INSTANCE")
+        ),
+    )
     .into()
 }

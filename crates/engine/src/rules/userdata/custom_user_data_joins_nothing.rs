@@ -106,10 +106,24 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         // An image may hold its own bootstrap.
         Confidence::Likely,
-        format!("{} {name} has amiFamily Custom, so its userData is all that the machine is told, and nothing in it joins a cluster: no NodeConfig, no bootstrap, no kubelet.", class.kind),
-        Evidence::new(&object, "spec.userData", format!("{} lines", text.lines().count()), "none of them starts a kubelet or names a cluster"),
+        format!(
+            "{} {name} has amiFamily Custom, so its userData is all that the machine is told, and nothing in it joins \
+             a cluster: no NodeConfig, no bootstrap, no kubelet.",
+            class.kind
+        ),
+        Evidence::new(
+            &object,
+            "spec.userData",
+            format!("{} lines", text.lines().count()),
+            "none of them starts a kubelet or names a cluster",
+        ),
     )
-    .with(Evidence::new(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter adds the bootstrap itself"));
+    .with(Evidence::new(
+        &object,
+        "spec.amiFamily",
+        class.family_name(),
+        "for every other family Karpenter adds the bootstrap itself",
+    ));
     let finding = match image {
         Some(image) => finding.with(Evidence::new(
             &object,
@@ -121,8 +135,15 @@ fn check(case: &Case) -> Opinion {
     };
     let finding = finding
         .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
-        .fix("Set amiFamily to what the image is built from, so that Karpenter adds the bootstrap to this user data, or write it there: for AL2023 a NodeConfig with the cluster's name, endpoint, certificate and CIDR.")
-        .step(Risk::Mutating, "Set amiFamily, or complete userData", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+        .fix(
+            "Set amiFamily to what the image is built from, so that Karpenter adds the bootstrap to this user data, or \
+             write it there: for AL2023 a NodeConfig with the cluster's name, endpoint, certificate and CIDR.",
+        )
+        .step(
+            Risk::Mutating,
+            "Set amiFamily, or complete userData",
+            Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+        );
     ask_the_instance(case, finding).into()
 }
 

@@ -42,7 +42,8 @@ fn check(case: &Case) -> Opinion {
         },
         fix: match refusal {
             GateRefusal::Unknown => format!(
-                "Correct the name of {name}, or take it out of the kubelet's feature gates. A gate of nodeadm, such as InstanceIdNodeName, belongs in spec.featureGates of the NodeConfig."
+                "Correct the name of {name}, or take it out of the kubelet's feature gates. A gate of nodeadm, such as \
+                 InstanceIdNodeName, belongs in spec.featureGates of the NodeConfig."
             ),
             _ => format!("Take {name} out of the feature gates in userData."),
         },

@@ -14,7 +14,8 @@ use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "InstanceStoreSetUpTwice",
-    summary: "userData sets up Bottlerocket's instance store, and so does Karpenter: the second of the two fails, and with it the boot",
+    summary: "userData sets up Bottlerocket's instance store, and so does Karpenter: the second of the two fails, and \
+              with it the boot",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -59,7 +60,8 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         if in_doubt { Confidence::Possible } else { Confidence::Likely },
         format!(
-            "userData of {kind} {name}, line {}, sets up the instance's own disks, and so does Karpenter for instanceStorePolicy RAID0: the second of the two fails, and the machine never joins.",
+            "userData of {kind} {name}, line {}, sets up the instance's own disks, and so does Karpenter for \
+             instanceStorePolicy RAID0: the second of the two fails, and the machine never joins.",
             place.line
         ),
         Evidence::new(

@@ -15,7 +15,8 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Register],
     reads: &[Input::NodeClasses, Input::Deployments],
     lint: true,
-    versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 refuses the Node; others before 1.5.0 add the taints, later ones do not",
+    versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 refuses the Node; others before 1.5.0 add the \
+               taints, later ones do not",
     page: include_str!("../../../pages/KubeletFlagDropsTaints.md"),
     check,
 };
@@ -42,7 +43,8 @@ fn check(case: &Case) -> Opinion {
     let place = source_text::position(text, argument.span.start);
     let name = class.name();
     let summary = format!(
-        "userData of {} {name}, line {}, passes --register-with-taints={}, which replaces all taints that Karpenter sets, {}.",
+        "userData of {} {name}, line {}, passes --register-with-taints={}, which replaces all taints that Karpenter \
+         sets, {}.",
         class.kind,
         place.line,
         source_text::mask(&argument.value),

@@ -52,23 +52,48 @@ fn check(case: &Case) -> Opinion {
             let place = source_text::position(text, span.start);
             Finding::new(
                 Confidence::Likely,
-                format!("userData of {} {name}, line {}, has the machine boot with cgroup v1, {exits}.", class.kind, place.line),
-                Evidence::new(object, format!("spec.userData:{}:{}", place.line, place.column), ASKS_FOR_V1, "with this on the kernel's command line systemd takes cgroup v1 from the next boot on"),
+                format!(
+                    "userData of {} {name}, line {}, has the machine boot with cgroup v1, {exits}.",
+                    class.kind, place.line
+                ),
+                Evidence::new(
+                    object,
+                    format!("spec.userData:{}:{}", place.line, place.column),
+                    ASKS_FOR_V1,
+                    "with this on the kernel's command line systemd takes cgroup v1 from the next boot on",
+                ),
             )
             .blaming(blame.field("spec.userData").at(text, span))
-            .fix("Take it out of userData. If a program still needs cgroup v1, set failCgroupV1: false in the kubelet's configuration until then.")
-            .step(Risk::Mutating, "Correct userData. New nodes will be correct", Some(format!("kubectl edit {kind} {name}")))
+            .fix(
+                "Take it out of userData. If a program still needs cgroup v1, set failCgroupV1: false in the kubelet's \
+                 configuration until then.",
+            )
+            .step(
+                Risk::Mutating,
+                "Correct userData. New nodes will be correct",
+                Some(format!("kubectl edit {kind} {name}")),
+            )
         }
         (None, image) => {
             let image = image.map_or("", |ami| ami.name.as_str());
             Finding::new(
                 Confidence::Likely,
-                format!("The image {image} of {} {name} is Amazon Linux 2, which has cgroup v1 only, {exits}.", class.kind),
+                format!(
+                    "The image {image} of {} {name} is Amazon Linux 2, which has cgroup v1 only, {exits}.",
+                    class.kind
+                ),
                 Evidence::new(object, "status.amis", image, "its systemd 219 knows no cgroup v2"),
             )
             .blaming(blame.field("spec.amiSelectorTerms"))
-            .fix("Move to Amazon Linux 2023 or Bottlerocket. Until then set failCgroupV1: false in the kubelet's configuration of the image.")
-            .step(Risk::Mutating, "Select an image with cgroup v2", Some(format!("kubectl edit {kind} {name}")))
+            .fix(
+                "Move to Amazon Linux 2023 or Bottlerocket. Until then set failCgroupV1: false in the kubelet's \
+                 configuration of the image.",
+            )
+            .step(
+                Risk::Mutating,
+                "Select an image with cgroup v2",
+                Some(format!("kubectl edit {kind} {name}")),
+            )
         }
     };
     let version = Evidence::new(case.subject(), "status.imageID", format!("1.{}", kubelet.minor), kubelet.why);

@@ -33,17 +33,27 @@ fn check(case: &Case) -> Opinion {
     let keys = refused.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
     Finding::new(
         confidence,
-        format!("userData of {} {name}, line {}, gives the kubelet the label {keys}, which it is not allowed to set on itself, so it exits at start-up and no Node appears.", class.kind, place.line),
+        format!(
+            "userData of {} {name}, line {}, gives the kubelet the label {keys}, which it is not allowed to set on \
+             itself, so it exits at start-up and no Node appears.",
+            class.kind, place.line
+        ),
         Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             source_text::quoted(text, *span),
             // kubernetes v1.36.3 cmd/kubelet/app/options/options.go ValidateKubeletFlags
-            format!("of kubernetes.io and k8s.io the kubelet may set only its own set and *.node.kubernetes.io, *.kubelet.kubernetes.io; {key} is neither"),
+            format!(
+                "of kubernetes.io and k8s.io the kubelet may set only its own set and *.node.kubernetes.io, \
+                 *.kubelet.kubernetes.io; {key} is neither"
+            ),
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, *span))
-    .fix("Use another prefix, for example node.kubernetes.io/…, or set the label in the NodePool's template: Karpenter puts it on the Node itself.")
+    .fix(
+        "Use another prefix, for example node.kubernetes.io/…, or set the label in the NodePool's template: Karpenter \
+         puts it on the Node itself.",
+    )
     .step(Risk::Mutating, "Rename or remove the label", Some(format!("kubectl edit ec2nodeclass {name}")))
     .into()
 }

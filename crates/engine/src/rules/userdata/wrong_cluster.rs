@@ -84,10 +84,17 @@ fn in_another_region(case: &Case) -> Option<Finding> {
         Finding::new(
             Confidence::Certain,
             format!(
-                "userData of {} {name}, line {}, sets settings.aws.region to {region:?}, and the machine is in {zone}: Bottlerocket looks for its instance and its cluster in the other region, and does not start the kubelet.",
+                "userData of {} {name}, line {}, sets settings.aws.region to {region:?}, and the machine is in {zone}: \
+                 Bottlerocket looks for its instance and its cluster in the other region, and does not start the \
+                 kubelet.",
                 class.kind, place.line
             ),
-            Evidence::new(format!("{}/{name}", class.kind), field, region, "Bottlerocket calls EC2 and EKS of this region"),
+            Evidence::new(
+                format!("{}/{name}", class.kind),
+                field,
+                region,
+                "Bottlerocket calls EC2 and EKS of this region",
+            ),
         )
         .with(Evidence::new(
             case.subject(),
@@ -97,7 +104,11 @@ fn in_another_region(case: &Case) -> Option<Finding> {
         ))
         .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, told.span))
         .fix("Take settings.aws.region out: Bottlerocket reads its region from the instance itself.")
-        .step(Risk::Mutating, "Take it out", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))),
+        .step(
+            Risk::Mutating,
+            "Take it out",
+            Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+        ),
     )
 }
 
@@ -107,7 +118,8 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
     Finding::new(
         Confidence::Likely,
         format!(
-            "userData of {} {name}, line {}, joins the cluster {:?}, but Karpenter works for {own:?}, so its Nodes never appear here.",
+            "userData of {} {name}, line {}, joins the cluster {:?}, but Karpenter works for {own:?}, so its Nodes \
+             never appear here.",
             class.kind,
             place.line,
             source_text::mask(&named.value)
@@ -127,7 +139,11 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, named.span))
     .fix("Name this cluster in userData, with its endpoint and certificate authority.")
-    .step(Risk::Mutating, "Correct the name", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
+    .step(
+        Risk::Mutating,
+        "Correct the name",
+        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+    )
 }
 
 /// The cluster's name from the label of Nodes that eksctl created.
@@ -242,14 +258,27 @@ fn set_elsewhere(confidence: Confidence, deployment: &str, ours: &str, said: &Sa
     let finding = Finding::new(
         confidence,
         format!(
-            "Karpenter's setting {setting} is {ours:?}, but this cluster's is {theirs:?}: it writes another cluster into the user data of its machines, and their Nodes never appear here."
+            "Karpenter's setting {setting} is {ours:?}, but this cluster's is {theirs:?}: it writes another cluster \
+             into the user data of its machines, and their Nodes never appear here."
         ),
-        Evidence::new(format!("Deployment/{deployment}"), format!("spec.template.spec.containers[0].env {setting}"), ours, "every machine that Karpenter launches joins this cluster"),
+        Evidence::new(
+            format!("Deployment/{deployment}"),
+            format!("spec.template.spec.containers[0].env {setting}"),
+            ours,
+            "every machine that Karpenter launches joins this cluster",
+        ),
     )
     .with(evidence(said))
     .blaming(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field(format!("env {setting}")))
-    .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's. Karpenter looks up an endpoint that is empty.")
+    .fix(
+        "Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's. Karpenter looks \
+         up an endpoint that is empty.",
+    )
     .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()))
-    .step(Risk::Mutating, "Set it; the chart's values must say the same, or the next release undoes it", Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={}", shell_word(theirs))));
+    .step(
+        Risk::Mutating,
+        "Set it; the chart's values must say the same, or the next release undoes it",
+        Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={}", shell_word(theirs))),
+    );
     Some(finding)
 }

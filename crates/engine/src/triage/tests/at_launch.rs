@@ -24,7 +24,8 @@ fn class(label: &str, hash: &str, version: &str) -> Value {
         "spec": {
             "amiFamily": "Custom", "amiSelectorTerms": [{ "id": "ami-0a" }],
             "userData": format!(
-                "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels={label} --register-with-taints=karpenter.sh/unregistered:NoExecute'\n"
+                "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels={label} \
+                 --register-with-taints=karpenter.sh/unregistered:NoExecute'\n"
             ),
         },
     })
@@ -141,7 +142,8 @@ fn nothing_is_certain_of_a_class_that_was_changed_after_the_launch() {
     let unknown = &status.unknowns[0];
     assert!(
         unknown.question.starts_with(
-            "EC2NodeClass default changed after this node was launched (2026-11-21 10:06:00Z); its earlier user data is not visible."
+            "EC2NodeClass default changed after this node was launched (2026-11-21 10:06:00Z); its earlier user data \
+             is not visible."
         ),
         "{unknown:?}"
     );

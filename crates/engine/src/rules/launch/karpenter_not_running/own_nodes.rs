@@ -35,7 +35,8 @@ impl WaitsForOwnNodes<'_> {
         let effect = |taint| node_effect(self.node, taint);
         finding
             .adding(&format!(
-                "Its pod {pod} is Pending: it fits only on Nodes that wait for Karpenter itself, such as {node}. Only Karpenter removes the taint {taint} of that Node, so both wait for each other."
+                "Its pod {pod} is Pending: it fits only on Nodes that wait for Karpenter itself, such as {node}. Only \
+                 Karpenter removes the taint {taint} of that Node, so both wait for each other."
             ))
             .with(Evidence::new(
                 format!("Pod/{namespace}/{pod}"),
@@ -44,7 +45,10 @@ impl WaitsForOwnNodes<'_> {
                 "Karpenter removes this taint when it runs",
             ))
             .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec"))
-            .fix("Give Karpenter Nodes that it does not create: a managed node group, or a Fargate profile. To end the deadlock, scale the node group up, or remove the taint from a Ready Node.")
+            .fix(
+                "Give Karpenter Nodes that it does not create: a managed node group, or a Fargate profile. To end the \
+                 deadlock, scale the node group up, or remove the taint from a Ready Node.",
+            )
             .step(
                 Risk::Mutating,
                 "Let Karpenter start on a Ready Node",

@@ -40,9 +40,13 @@ impl OwnPodPending<'_> {
         });
         let fix = match port {
             Some((port, _)) => format!(
-                "Give one of the two another port than {port}. For Karpenter, set controller.metrics.port or controller.healthProbe.port of its chart, if it is in the Node's network (hostNetwork)."
+                "Give one of the two another port than {port}. For Karpenter, set controller.metrics.port or \
+                 controller.healthProbe.port of its chart, if it is in the Node's network (hostNetwork)."
             ),
-            None => "Give Karpenter's pods a Node that fits: the scheduler's message names what each Node lacks. Karpenter launches no node for itself, so a managed node group or a Fargate profile must have the room.".to_owned(),
+            None => "Give Karpenter's pods a Node that fits: the scheduler's message names what each Node lacks. \
+                     Karpenter launches no node for itself, so a managed node group or a Fargate profile must have the \
+                     room."
+                .to_owned(),
         };
         finding
             .adding(&format!("Its pod {pod} is Pending: {said}{taken}"))

@@ -19,7 +19,11 @@ pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
                 r#"[{{"op":"replace","path":"/spec/conversion/webhook/clientConfig/service/namespace","value":"{namespace}"}}]"#
             );
             finding
-                .fix("Name Karpenter's Service in the CustomResourceDefinitions of all its kinds, with the chart karpenter-crd (webhook.serviceName, webhook.serviceNamespace), or with a patch of each. The definitions in the chart karpenter name kube-system.")
+                .fix(
+                    "Name Karpenter's Service in the CustomResourceDefinitions of all its kinds, with the chart \
+                     karpenter-crd (webhook.serviceName, webhook.serviceNamespace), or with a patch of each. The \
+                     definitions in the chart karpenter name kube-system.",
+                )
                 .step(
                     Risk::Mutating,
                     "Name the namespace of Karpenter's Service, and do the same for the other kinds",
@@ -34,9 +38,12 @@ pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
                 format!("which has no port {port}, because Karpenter {version} converts nothing")
             };
             let fix = if version < Version(1, 1, 0) {
-                "Upgrade CustomResourceDefinitions (chart karpenter-crd) and Karpenter to one version, with webhook.enabled the same in both charts. If v1 was never in use, a definition without spec.conversion is enough."
+                "Upgrade CustomResourceDefinitions (chart karpenter-crd) and Karpenter to one version, with \
+                 webhook.enabled the same in both charts. If v1 was never in use, a definition without spec.conversion \
+                 is enough."
             } else {
-                "Go back to the last Karpenter 1.0 with its CustomResourceDefinitions and webhook.enabled, until status.storedVersions lists only v1. Then upgrade: nothing converts v1beta1 since 1.1."
+                "Go back to the last Karpenter 1.0 with its CustomResourceDefinitions and webhook.enabled, until \
+                 status.storedVersions lists only v1. Then upgrade: nothing converts v1beta1 since 1.1."
             };
             unreached(unconverted, finding, asked, &is_not).fix(fix).step(
                 Risk::Mutating,
@@ -61,11 +68,14 @@ fn not_served(unconverted: &Unconverted, finding: Finding) -> Finding {
         format!("Karpenter {running} reads {version}")
     } else {
         format!(
-            "Karpenter {running} converts with its webhook, requests NodePools as {version} to check the conversion, and exits if it gets none"
+            "Karpenter {running} converts with its webhook, requests NodePools as {version} to check the conversion, \
+             and exits if it gets none"
         )
     };
     finding
-        .adding(&format!("{wants}. CustomResourceDefinition {name} serves only {served}, so its version differs from Karpenter's."))
+        .adding(&format!(
+            "{wants}. CustomResourceDefinition {name} serves only {served}, so its version differs from Karpenter's."
+        ))
         .with(Evidence::new(
             format!("CustomResourceDefinition/{name}"),
             "spec.versions",
@@ -73,7 +83,10 @@ fn not_served(unconverted: &Unconverted, finding: Finding) -> Finding {
             format!("Karpenter {running} does not run without {version}"),
         ))
         .blaming(blamed(unconverted).field("spec.versions"))
-        .fix("Upgrade Karpenter's CustomResourceDefinitions to its version, with the chart karpenter-crd or kubectl apply. A helm upgrade of the chart karpenter does not change them.")
+        .fix(
+            "Upgrade Karpenter's CustomResourceDefinitions to its version, with the chart karpenter-crd or kubectl \
+             apply. A helm upgrade of the chart karpenter does not change them.",
+        )
         .step(
             Risk::Inspect,
             "See which versions are served",
@@ -91,18 +104,25 @@ fn not_declared(unconverted: &Unconverted, finding: Finding, stored: &str) -> Fi
     let declared: Vec<&str> = definition.spec.versions.iter().map(|own| own.name.as_str()).collect();
     finding
         .adding(&format!(
-            "CustomResourceDefinition {name} has objects that are still stored as {stored}, but no longer declares that version. The API server cannot convert them, so nothing can list {kind}, and neither can Karpenter {}.",
+            "CustomResourceDefinition {name} has objects that are still stored as {stored}, but no longer declares \
+             that version. The API server cannot convert them, so nothing can list {kind}, and neither can Karpenter \
+             {}.",
             karpenter.version
         ))
         .with(Evidence::new(
             format!("CustomResourceDefinition/{name}"),
             "status.storedVersions",
             definition.status.stored_versions.join(", "),
-            format!("spec.versions declares only {}: request to convert CR from an invalid group/version", declared.join(", ")),
+            format!(
+                "spec.versions declares only {}: request to convert CR from an invalid group/version",
+                declared.join(", ")
+            ),
         ))
         .blaming(blamed(unconverted).field("spec.versions"))
         .fix(format!(
-            "Go back to the CustomResourceDefinitions of the last Karpenter 1.0 (chart karpenter-crd), which declare {stored} and convert it with Karpenter's webhook. Write each object again, remove {stored} from status.storedVersions, and then upgrade to this version."
+            "Go back to the CustomResourceDefinitions of the last Karpenter 1.0 (chart karpenter-crd), which declare \
+             {stored} and convert it with Karpenter's webhook. Write each object again, remove {stored} from \
+             status.storedVersions, and then upgrade to this version."
         ))
         .step(Risk::Inspect, "See the API server's error", Some(format!("kubectl get {kind}")))
 }
@@ -114,7 +134,11 @@ fn unreached(unconverted: &Unconverted, finding: Finding, asked: &WebhookService
     let others: Vec<&str> = stored.iter().map(String::as_str).filter(|own| own != version).collect();
     let others = others.join(" or ");
     finding
-        .adding(&format!("CustomResourceDefinition {name} converts with a webhook of Service {namespace}/{service}, {is_not}. Karpenter {}, which reads {version}, cannot read objects that are stored as {others}.", karpenter.version))
+        .adding(&format!(
+            "CustomResourceDefinition {name} converts with a webhook of Service {namespace}/{service}, {is_not}. \
+             Karpenter {}, which reads {version}, cannot read objects that are stored as {others}.",
+            karpenter.version
+        ))
         .with(Evidence::new(
             format!("CustomResourceDefinition/{name}"),
             "spec.conversion.webhook.clientConfig.service",

@@ -69,12 +69,16 @@ pub(super) fn uninstalled(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{kind} {name} was deleted{deleted}, but no Karpenter is left to remove its finalizer {finalizer} from it{also}: this cluster has no Deployment of Karpenter, for example because it was uninstalled."
+            "{kind} {name} was deleted{deleted}, but no Karpenter is left to remove its finalizer {finalizer} from \
+             it{also}: this cluster has no Deployment of Karpenter, for example because it was uninstalled."
         ),
         Evidence::new(format!("{kind}/{name}"), "metadata.finalizers", finalizer, what_karpenter_does(kind)),
     )
     .blaming(Blame::object("apps/v1", "Deployment", "karpenter"))
-    .fix("Install Karpenter again until they are gone: it also terminates the instances. Otherwise terminate the instances yourself first, and then remove the finalizer from NodeClaims and Nodes.")
+    .fix(
+        "Install Karpenter again until they are gone: it also terminates the instances. Otherwise terminate the \
+         instances yourself first, and then remove the finalizer from NodeClaims and Nodes.",
+    )
     .step(
         Risk::Inspect,
         "Check that no Karpenter runs under another name",
@@ -106,7 +110,8 @@ fn what_karpenter_does(kind: &str) -> &'static str {
     if matches!(kind, "NodeClaim" | "Node") {
         "Karpenter drains the Node, terminates the instance, and removes the finalizer; none of these steps has begun"
     } else {
-        "Karpenter waits for its NodeClaims, deletes its instance profile and launch templates, and removes the finalizer"
+        "Karpenter waits for its NodeClaims, deletes its instance profile and launch templates, and removes the \
+         finalizer"
     }
 }
 

@@ -35,7 +35,8 @@ impl WaitsForDns<'_> {
         let Self { pod, dns, said } = self;
         let (pod, dns) = (&pod.metadata.name, &dns.metadata.name);
         let waits = format!(
-            "Its pod {pod} resolves names with the cluster's DNS (dnsPolicy ClusterFirst), but no DNS pod runs: {dns} waits for a Node, so both wait for each other."
+            "Its pod {pod} resolves names with the cluster's DNS (dnsPolicy ClusterFirst), but no DNS pod runs: {dns} \
+             waits for a Node, so both wait for each other."
         );
         let policy = r#"{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}"#;
         finding
@@ -46,8 +47,13 @@ impl WaitsForDns<'_> {
                 said,
                 "no pod of the cluster's DNS is Ready, and Karpenter needs it to find the addresses of AWS",
             ))
-            .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.dnsPolicy"))
-            .fix("Let Karpenter resolve names as its Node does (Helm: dnsPolicy=Default), so that it can launch Nodes for CoreDNS too. Or let CoreDNS tolerate the taints of the existing Nodes.")
+            .blaming(
+                Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.dnsPolicy"),
+            )
+            .fix(
+                "Let Karpenter resolve names as its Node does (Helm: dnsPolicy=Default), so that it can launch Nodes \
+                 for CoreDNS too. Or let CoreDNS tolerate the taints of the existing Nodes.",
+            )
             .step(
                 Risk::Mutating,
                 "Let it resolve names as its Node does",

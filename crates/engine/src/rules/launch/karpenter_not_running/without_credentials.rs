@@ -50,12 +50,12 @@ impl WithoutCredentials<'_> {
                 "neither AWS_ROLE_ARN nor another source of credentials that works on Fargate",
                 "there is no instance whose role it could use",
             ))
-            .blaming(
-                Blame::object("v1", "ServiceAccount", account)
-                    .namespace(namespace)
-                    .field("metadata.annotations"),
+            .blaming(Blame::object("v1", "ServiceAccount", account).namespace(namespace).field("metadata.annotations"))
+            .fix(
+                "Give the ServiceAccount a role with IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy \
+                 for the cluster's OIDC provider). Or run Karpenter on a managed node group, where EKS Pod Identity \
+                 works.",
             )
-            .fix("Give the ServiceAccount a role with IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider). Or run Karpenter on a managed node group, where EKS Pod Identity works.")
             .step(
                 Risk::Mutating,
                 "Name the role in the annotation of the ServiceAccount",

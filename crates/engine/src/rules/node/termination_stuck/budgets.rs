@@ -33,7 +33,11 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
     Some(
         Finding::new(
             Confidence::Certain,
-            format!("{}: {why} pod {namespace}/{name} on its Node {}, so it is never evicted.", head(case), node.name()),
+            format!(
+                "{}: {why} pod {namespace}/{name} on its Node {}, so it is never evicted.",
+                head(case),
+                node.name()
+            ),
             Evidence::new(
                 format!("Event/{}", event.metadata.name),
                 "message",
@@ -46,13 +50,21 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
             Some([budget]) => blame_budget(budget),
             _ => Blame::object("v1", "Pod", name).namespace(namespace),
         })
-        .fix("Find out why the budget allows no disruption: maxUnavailable 0, minAvailable as high as the number of replicas, or its pods are not Ready. Run one more replica, or correct the budget. The API server never evicts a pod with two budgets. A terminationGracePeriod on the NodePool limits the wait for future nodes.")
+        .fix(
+            "Find out why the budget allows no disruption: maxUnavailable 0, minAvailable as high as the number of \
+             replicas, or its pods are not Ready. Run one more replica, or correct the budget. The API server never \
+             evicts a pod with two budgets. A terminationGracePeriod on the NodePool limits the wait for future nodes.",
+        )
         .step(
             Risk::Inspect,
             "See which budget allows no disruption",
             Some(format!("kubectl get poddisruptionbudgets -n {namespace} -o wide")),
         )
-        .step(Risk::Inspect, "See the pod and its labels", Some(format!("kubectl describe pod -n {namespace} {name}"))),
+        .step(
+            Risk::Inspect,
+            "See the pod and its labels",
+            Some(format!("kubectl describe pod -n {namespace} {name}")),
+        ),
     )
 }
 
@@ -73,23 +85,27 @@ pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
     let (why, shut) = why_shut(budget);
     let of = &budget.metadata.name;
     let bound = bound(budget);
-    let finding =
-        Finding::new(
-            Confidence::Certain,
-            format!(
-                "{}: PodDisruptionBudget {of}{bound} allows no disruption {why}, so pod {namespace}/{name} on its Node {} is never evicted.",
-                head(case),
-                node.name()
-            ),
-            shut,
-        )
-        .with(Evidence::new(
-            format!("Pod/{name}"),
-            "metadata.labels",
-            format!("selected by PodDisruptionBudget {of}"),
-            "Karpenter waits for its eviction without a time limit if there is no terminationGracePeriod",
-        ))
-        .fix(format!("Change PodDisruptionBudget {of} so that it allows one disruption: maxUnavailable 1, or a minAvailable below the number of replicas. If its pods are not Ready, fix them. A terminationGracePeriod on the NodePool limits the wait for future nodes."));
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: PodDisruptionBudget {of}{bound} allows no disruption {why}, so pod {namespace}/{name} on its Node {} \
+             is never evicted.",
+            head(case),
+            node.name()
+        ),
+        shut,
+    )
+    .with(Evidence::new(
+        format!("Pod/{name}"),
+        "metadata.labels",
+        format!("selected by PodDisruptionBudget {of}"),
+        "Karpenter waits for its eviction without a time limit if there is no terminationGracePeriod",
+    ))
+    .fix(format!(
+        "Change PodDisruptionBudget {of} so that it allows one disruption: maxUnavailable 1, or a minAvailable below \
+         the number of replicas. If its pods are not Ready, fix them. A terminationGracePeriod on the NodePool limits \
+         the wait for future nodes."
+    ));
     Some(have_it_allow(finding, budget))
 }
 
@@ -120,7 +136,8 @@ pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
         Finding::new(
             Confidence::Certain,
             format!(
-                "{}: more than one PodDisruptionBudget ({}) selects pod {namespace}/{name} on its Node {}, so it is never evicted.",
+                "{}: more than one PodDisruptionBudget ({}) selects pod {namespace}/{name} on its Node {}, so it is \
+                 never evicted.",
                 head(case),
                 names.join(", "),
                 node.name()
@@ -129,7 +146,11 @@ pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
         )
         .with_all(budgets.iter().skip(1).map(evidence))
         .blaming(blame_budget(newest))
-        .fix(format!("Delete one of the PodDisruptionBudgets {}, or narrow its selector. The API server never evicts a pod with two budgets, whatever they allow. This disrupts no pod except the one that the drain evicts.", names.join(", ")))
+        .fix(format!(
+            "Delete one of the PodDisruptionBudgets {}, or narrow its selector. The API server never evicts a pod with \
+             two budgets, whatever they allow. This disrupts no pod except the one that the drain evicts.",
+            names.join(", ")
+        ))
         .step(
             Risk::Inspect,
             "See the budgets",

@@ -34,17 +34,36 @@ pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{pod}{others} can never finish terminating. The drain waits for that without limit, because there is no terminationGracePeriod.",
+            "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{pod}{others} can never finish \
+             terminating. The drain waits for that without limit, because there is no terminationGracePeriod.",
             head(case),
             node.name(),
         ),
-        Evidence::new(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "only the kubelet confirms that a pod has ended"),
+        Evidence::new(
+            format!("Node/{}", node.name()),
+            r#"status.conditions[?(@.type=="Ready")]"#,
+            ready.shown(),
+            "only the kubelet confirms that a pod has ended",
+        ),
     )
-    .with(Evidence::new(format!("Pod/{pod}"), "metadata.deletionTimestamp", "past", "the pod was deleted long ago but still exists"))
+    .with(Evidence::new(
+        format!("Pod/{pod}"),
+        "metadata.deletionTimestamp",
+        "past",
+        "the pod was deleted long ago but still exists",
+    ))
     .with(drains)
-    .with(Evidence::new(case.subject(), "spec.terminationGracePeriod", "absent", "with this setting, Karpenter deletes the remaining pods after that time and terminates the instance"))
+    .with(Evidence::new(
+        case.subject(),
+        "spec.terminationGracePeriod",
+        "absent",
+        "with this setting, Karpenter deletes the remaining pods after that time and terminates the instance",
+    ))
     .blaming(blame)
-    .fix("Delete the pods by force once you are certain that they do not run, or terminate the instance. Karpenter then releases the Node. A terminationGracePeriod on the NodePool limits the wait for future nodes.")
+    .fix(
+        "Delete the pods by force once you are certain that they do not run, or terminate the instance. Karpenter then \
+         releases the Node. A terminationGracePeriod on the NodePool limits the wait for future nodes.",
+    )
     .step(
         Risk::Destructive,
         "Delete the pod by force. Its volume may be mounted twice if the instance still runs",

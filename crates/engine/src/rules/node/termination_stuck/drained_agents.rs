@@ -27,18 +27,23 @@ pub(super) fn never_unmounted(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its Node {} is drained, but its volumes are still attached{said}: the pod of DaemonSet {name}, which unmounts them, was drained too because it does not tolerate {taint}.",
+            "{}: its Node {} is drained, but its volumes are still attached{said}: the pod of DaemonSet {name}, which \
+             unmounts them, was drained too because it does not tolerate {taint}.",
             head(case),
             node.name()
         ),
         evidence,
     );
-    let finding = let_tolerate(finding, node, set, taint)
-        .fix(format!("Add a toleration for {} to DaemonSet {name} (charts: tolerateAllTaints), so that it survives a drain. Volumes that are attached now stay attached until you delete their VolumeAttachment.", taint.key));
+    let finding = let_tolerate(finding, node, set, taint).fix(format!(
+        "Add a toleration for {} to DaemonSet {name} (charts: tolerateAllTaints), so that it survives a drain. Volumes \
+         that are attached now stay attached until you delete their VolumeAttachment.",
+        taint.key
+    ));
     Some(match attachment {
         Some(attachment) => finding.step(
             Risk::Destructive,
-            "Delete the VolumeAttachment once no process of the node uses the volume. Data that is not yet written is lost",
+            "Delete the VolumeAttachment once no process of the node uses the volume. Data that is not yet written is \
+             lost",
             Some(format!("kubectl delete volumeattachment {attachment}")),
         ),
         None => finding,
@@ -77,7 +82,8 @@ pub(super) fn agent_gone(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: pod {of_pod} on its Node {} cannot end, because DaemonSet {name}, which tears down its network, has no pod there any more. It does not tolerate {taint}, and a drained or restarted pod does not come back.",
+            "{}: pod {of_pod} on its Node {} cannot end, because DaemonSet {name}, which tears down its network, has \
+             no pod there any more. It does not tolerate {taint}, and a drained or restarted pod does not come back.",
             head(case),
             node.name()
         ),
@@ -90,7 +96,8 @@ pub(super) fn agent_gone(case: &Case, node: &Node) -> Option<Finding> {
         .figures(format!("{} times", event.times())),
     );
     Some(let_tolerate(finding, node, set, taint).fix(format!(
-        "Add a toleration for {} to DaemonSet {name} (best for all taints, operator Exists). Its pod comes back, and the drain continues.",
+        "Add a toleration for {} to DaemonSet {name} (best for all taints, operator Exists). Its pod comes back, and \
+         the drain continues.",
         taint.key
     )))
 }

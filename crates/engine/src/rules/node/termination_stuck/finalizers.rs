@@ -23,18 +23,23 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
     Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires. So the API server rejects the removal of Karpenter's finalizer like every other write, or no Karpenter treats it as its own.",
+            "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires. So the API server rejects the \
+             removal of Karpenter's finalizer like every other write, or no Karpenter treats it as its own.",
             head(case)
         ),
         Evidence::new(
             format!("NodeClaim/{name}"),
             "spec.nodeClassRef",
             format!("{{kind: {}, name: {}}}", reference.kind, reference.name),
-            "group is required since v1, and the spec cannot be changed: the NodeClaim is older, and its conversion did not add the group",
+            "group is required since v1, and the spec cannot be changed: the NodeClaim is older, and its conversion \
+             did not add the group",
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name).field("spec.nodeClassRef.group"))
-    .fix("Check that the instance is gone. Then make group optional in the CustomResourceDefinition while you remove the finalizer, and restore it from the chart of your version. Running nodes are not disrupted.")
+    .fix(
+        "Check that the instance is gone. Then make group optional in the CustomResourceDefinition while you remove \
+         the finalizer, and restore it from the chart of your version. Running nodes are not disrupted.",
+    )
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .step(
         Risk::Mutating,
@@ -96,7 +101,10 @@ fn held_by_other(case: &Case, meta: &Meta, blame: Blame, own: &str, what: &str) 
             ),
         )
         .blaming(blame.field("metadata.finalizers"))
-        .fix("Find out which controller owns the finalizer, and why it does not remove it. A controller that was uninstalled never will.")
+        .fix(
+            "Find out which controller owns the finalizer, and why it does not remove it. A controller that was \
+             uninstalled never will.",
+        )
         .step(Risk::Inspect, format!("See the {kind}"), Some(format!("kubectl get {plain} {name} -o yaml")))
         .step(
             Risk::Destructive,

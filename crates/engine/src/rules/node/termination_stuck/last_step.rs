@@ -23,9 +23,21 @@ pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("status.conditions"))
-    .fix("Find out why EC2 keeps the instance: AWS denies Karpenter ec2:TerminateInstances (policy, permission boundary, SCP), termination protection is on, or the instance hangs in shutting-down.")
-    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())))
-    .ask_aws("Which state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
+    .fix(
+        "Find out why EC2 keeps the instance: AWS denies Karpenter ec2:TerminateInstances (policy, permission \
+         boundary, SCP), termination protection is on, or the instance hangs in shutting-down.",
+    )
+    .step(
+        Risk::Inspect,
+        "See what Karpenter logs",
+        Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())),
+    )
+    .ask_aws(
+        "Which state is the instance in?",
+        format!(
+            "aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"
+        ),
+    )
 }
 
 /// Before 1.6 no condition shows Karpenter's progress. The pods do, and that it no longer reports a drain.
@@ -61,7 +73,8 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
                 format!("VolumeAttachment/{}", attachment.metadata.name),
                 "spec.nodeName",
                 name,
-                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not report that it drains",
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not report that it \
+                 drains",
             );
             return Some(still_attached(case, node, attachment, evidence));
         }
@@ -69,7 +82,8 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
             return Some(instance(
                 case,
                 claim,
-                "no pod is left to drain on its Node and no volume is attached, but Karpenter has not got the instance terminated",
+                "no pod is left to drain on its Node and no volume is attached, but Karpenter has not got the instance \
+                 terminated",
             ));
         }
         _ => {}
@@ -78,24 +92,35 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
         Finding::new(
             Confidence::Certain,
             format!(
-                "{}: no pod is left to drain on its Node {name}. Either a volume is still attached there (nothing deletes its VolumeAttachment), or Karpenter has not got the instance terminated.",
+                "{}: no pod is left to drain on its Node {name}. Either a volume is still attached there (nothing \
+                 deletes its VolumeAttachment), or Karpenter has not got the instance terminated.",
                 head(case)
             ),
             Evidence::new(
                 format!("Node/{name}"),
                 "metadata.deletionTimestamp",
                 node.metadata.deletion_timestamp.map_or_else(|| "absent".to_owned(), |at| timestamp(at).to_string()),
-                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not report that it drains",
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not report that it \
+                 drains",
             ),
         )
         .blaming(Blame::object("v1", "Node", name))
-        .fix("Check whether a VolumeAttachment names the Node. Its pod or its claim may have been deleted by force, or its volume is Released, so no component requests the detachment. Delete it once no process uses the volume. If there is none, find out why EC2 keeps the instance. A terminationGracePeriod on the NodePool limits the wait.")
+        .fix(
+            "Check whether a VolumeAttachment names the Node. Its pod or its claim may have been deleted by force, or \
+             its volume is Released, so no component requests the detachment. Delete it once no process uses the \
+             volume. If there is none, find out why EC2 keeps the instance. A terminationGracePeriod on the NodePool \
+             limits the wait.",
+        )
         .step(
             Risk::Inspect,
             "See which volumes are still attached",
             Some(format!("kubectl get volumeattachments -o wide | grep {name}")),
         )
         .step(Risk::Inspect, "See whether they are Released", Some("kubectl get persistentvolumes".to_owned()))
-        .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name()))),
+        .step(
+            Risk::Inspect,
+            "See what Karpenter logs",
+            Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())),
+        ),
     )
 }

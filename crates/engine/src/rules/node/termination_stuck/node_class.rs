@@ -57,7 +57,8 @@ fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
         Finding::new(
             Confidence::Certain,
             format!(
-                "{}, because NodeClaim {name} still uses it. Nothing has deleted that NodeClaim: its NodePool {pool} is gone without it.",
+                "{}, because NodeClaim {name} still uses it. Nothing has deleted that NodeClaim: its NodePool {pool} \
+                 is gone without it.",
                 head(case)
             ),
             Evidence::new(
@@ -69,34 +70,42 @@ fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
         )
         .with(case.wait.evidence.clone())
         .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name))
-        .fix("Delete the NodeClaims that are left: Karpenter drains their nodes, terminates the instances, and then releases the class. Or create NodePool and class again, which disrupts nothing.")
+        .fix(
+            "Delete the NodeClaims that are left: Karpenter drains their nodes, terminates the instances, and then \
+             releases the class. Or create NodePool and class again, which disrupts nothing.",
+        )
         .step(
             Risk::Inspect,
             "See the NodeClaims of the NodePool",
             Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={pool} -o wide")),
         )
-        .step(Risk::Destructive, "Delete it. Its node is drained", Some(format!("kubectl delete nodeclaim {name}"))),
+        .step(
+            Risk::Destructive,
+            "Delete it. Its node is drained",
+            Some(format!("kubectl delete nodeclaim {name}")),
+        ),
     )
 }
 
 /// No NodeClaim is left, so Karpenter calls AWS next.
 fn for_aws(case: &Case, class: &NodeClass) -> Finding {
     let name = class.name();
-    let calls = "iam:ListInstanceProfiles (since 1.8), iam:GetInstanceProfile, iam:RemoveRoleFromInstanceProfile, iam:DeleteInstanceProfile, ec2:DescribeLaunchTemplates, ec2:DeleteLaunchTemplate";
+    let calls = "iam:ListInstanceProfiles (since 1.8), iam:GetInstanceProfile, iam:RemoveRoleFromInstanceProfile, \
+                 iam:DeleteInstanceProfile, ec2:DescribeLaunchTemplates, ec2:DeleteLaunchTemplate";
     Finding::new(
         Confidence::Likely,
         format!(
-            "{}, though no NodeClaim uses it: before Karpenter removes its finalizer {CLASS_TERMINATION_FINALIZER}, it must delete the instance profile and the launch templates that it created for the class, and that fails.",
+            "{}, though no NodeClaim uses it: before Karpenter removes its finalizer {CLASS_TERMINATION_FINALIZER}, it \
+             must delete the instance profile and the launch templates that it created for the class, and that fails.",
             head(case)
         ),
         case.wait.evidence.clone(),
     )
     .blaming(Blame::class(class).field("metadata.finalizers"))
-    .fix(format!("Read Karpenter's log for the class: AWS denies a call. Allow its role {calls}. If another tool put a role into an instance profile, remove that role there. Karpenter then continues by itself."))
-    .step(
-        Risk::Inspect,
-        "See which call fails",
-        Some(format!("{} | grep {name}", commands::karpenter_log(case))),
-    )
+    .fix(format!(
+        "Read Karpenter's log for the class: AWS denies a call. Allow its role {calls}. If another tool put a role \
+         into an instance profile, remove that role there. Karpenter then continues by itself."
+    ))
+    .step(Risk::Inspect, "See which call fails", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .unknown("Which call does AWS deny?", format!("{} | grep {name}", commands::karpenter_log(case)))
 }

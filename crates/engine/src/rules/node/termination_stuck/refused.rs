@@ -12,8 +12,8 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
     let fact = logged::holds(case)?;
     let text = &fact.last.text;
     let denied = launch_error::named(text).filter(|error| error.names_missing_right());
-    // Source: apiextensions-apiserver v0.36.3 pkg/apiserver/validation/validation.go: the rules of the definition hold for
-    // what only takes a finalizer off, too.
+    // Source: apiextensions-apiserver v0.36.3 pkg/apiserver/validation/validation.go: the rules of the definition hold
+    // for what only takes a finalizer off, too.
     let is_invalid = text.contains(" is invalid: ");
     // Sources: core v1.4.0, v1.14.1 pkg/utils/node/node.go `NodeClaimNotFoundError`; v1.14.1 goes on without it:
     // pkg/controllers/node/termination/controller.go `finalize`; kubernetes-sigs/karpenter#2266.
@@ -23,17 +23,21 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
     let (why, fix) = if denied.is_some() {
         (
             "AWS does not let Karpenter terminate the instance",
-            "Allow Karpenter's role ec2:TerminateInstances on it. Its policy may require a tag that this instance lacks. Karpenter's own policy requires kubernetes.io/cluster/NAME and karpenter.sh/nodepool, which each instance has from its launch. A tag such as Name comes only after the Node has joined.",
+            "Allow Karpenter's role ec2:TerminateInstances on it. Its policy may require a tag that this instance \
+             lacks. Karpenter's own policy requires kubernetes.io/cluster/NAME and karpenter.sh/nodepool, which each \
+             instance has from its launch. A tag such as Name comes only after the Node has joined.",
         )
     } else if is_invalid {
         (
             "the API server rejects what Karpenter writes, because the object no longer fits its definition",
-            "Upgrade Karpenter and its CustomResourceDefinitions together: a later version writes what the definition accepts. Once the instance is gone, you may remove the finalizer by hand.",
+            "Upgrade Karpenter and its CustomResourceDefinitions together: a later version writes what the definition \
+             accepts. Once the instance is gone, you may remove the finalizer by hand.",
         )
     } else if is_orphaned {
         (
             "its NodeClaim is gone, and without it Karpenter does nothing more for the Node",
-            "Check that the instance is gone, then remove the finalizer by hand. A later Karpenter terminates such Nodes by itself.",
+            "Check that the instance is gone, then remove the finalizer by hand. A later Karpenter terminates such \
+             Nodes by itself.",
         )
     } else {
         ("Karpenter fails with it each time", "Fix what the line names. Karpenter then retries by itself.")

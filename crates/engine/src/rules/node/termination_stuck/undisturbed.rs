@@ -33,7 +33,8 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: on its Node {} Karpenter only waits for pod {namespace}/{name}{more}, with {DO_NOT_DISRUPT}. Karpenter does not evict them, {kind} {of} never ends them, and there is no terminationGracePeriod.",
+            "{}: on its Node {} Karpenter only waits for pod {namespace}/{name}{more}, with {DO_NOT_DISRUPT}. \
+             Karpenter does not evict them, {kind} {of} never ends them, and there is no terminationGracePeriod.",
             head(case),
             node.name()
         ),
@@ -52,7 +53,11 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
         "with this setting, Karpenter deletes the remaining pods after that time and terminates the instance",
     ))
     .blaming(workload.blame().field("spec.template.metadata.annotations"))
-    .fix(format!("Delete the pods as soon as your workload allows: {kind} {of} creates others elsewhere, and the drain continues. A terminationGracePeriod on the NodePool limits the wait for future nodes. Use {DO_NOT_DISRUPT} only for pods that end."))
+    .fix(format!(
+        "Delete the pods as soon as your workload allows: {kind} {of} creates others elsewhere, and the drain \
+         continues. A terminationGracePeriod on the NodePool limits the wait for future nodes. Use {DO_NOT_DISRUPT} \
+         only for pods that end."
+    ))
     .step(
         Risk::Mutating,
         format!("Remove {DO_NOT_DISRUPT} from the template if its pods may be evicted. They are recreated"),

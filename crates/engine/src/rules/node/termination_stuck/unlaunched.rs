@@ -12,8 +12,8 @@ use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
 /// Karpenter asks the cloud to delete by status.providerID before it removes its finalizer, and treats "not found" as
 /// done. The provider decides what an empty one means: karpenter-provider-gcp up to 0.3.2 returns an error.
-/// Sources: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`; cloudpilot-ai/karpenter-provider-gcp
-/// v0.3.2 pkg/cloudprovider/cloudprovider.go `Delete`.
+/// Sources: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`;
+/// cloudpilot-ai/karpenter-provider-gcp v0.3.2 pkg/cloudprovider/cloudprovider.go `Delete`.
 pub(super) fn unlaunched(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     if !never_launched(claim) || has_no_group(claim) {
         return None;
@@ -51,12 +51,25 @@ pub(super) fn unlaunched(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     Some(
         finding
             .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name).field("metadata.finalizers"))
-            .fix("Check that the cloud has no instance with its name, then remove the finalizer. If Karpenter's log calls the empty providerID an error, upgrade Karpenter or its provider. Then fix the reason why it was not launched.")
-            .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
+            .fix(
+                "Check that the cloud has no instance with its name, then remove the finalizer. If Karpenter's log \
+                 calls the empty providerID an error, upgrade Karpenter or its provider. Then fix the reason why it \
+                 was not launched.",
+            )
+            .step(
+                Risk::Inspect,
+                "See what Karpenter logs",
+                Some(format!("{} | grep {name}", commands::karpenter_log(case))),
+            )
             .step(
                 Risk::Destructive,
                 "Remove the finalizer. Karpenter does nothing more for it",
-                claim.metadata.finalizers.iter().position(|own| *own == TERMINATION_FINALIZER).map(|at| take_off("nodeclaim", name, at)),
+                claim
+                    .metadata
+                    .finalizers
+                    .iter()
+                    .position(|own| *own == TERMINATION_FINALIZER)
+                    .map(|at| take_off("nodeclaim", name, at)),
             ),
     )
 }

@@ -77,8 +77,16 @@ pub(super) fn volumes(case: &Case, node: &Node) -> Option<Finding> {
             evidence,
         )
         .blaming(blame)
-        .fix("Find out why the VolumeAttachment stays. The CSI driver's controller is down or AWS denies it ec2:DetachVolume, the kubelet no longer unmounts, or a deleted pod left the attachment behind. A terminationGracePeriod on the NodePool limits the wait.")
-        .step(Risk::Inspect, "See what holds the attachment: its deletionTimestamp and status.detachError", Some(look)),
+        .fix(
+            "Find out why the VolumeAttachment stays. The CSI driver's controller is down or AWS denies it \
+             ec2:DetachVolume, the kubelet no longer unmounts, or a deleted pod left the attachment behind. A \
+             terminationGracePeriod on the NodePool limits the wait.",
+        )
+        .step(
+            Risk::Inspect,
+            "See what holds the attachment: its deletionTimestamp and status.detachError",
+            Some(look),
+        ),
     )
 }
 
@@ -112,9 +120,11 @@ pub(super) fn still_attached(case: &Case, node: &Node, attachment: &VolumeAttach
     );
     match held {
         Some(held) => held.explain(finding, attachment),
-        None => finding
-            .blaming(volume_attachments::blame(attachment))
-            .fix("Find out why the volume counts as in use there. Either the kubelet does not unmount it, or its pod or claim was deleted by force and the volume is Released. Delete the VolumeAttachment once no process uses the volume. A terminationGracePeriod on the NodePool limits the wait."),
+        None => finding.blaming(volume_attachments::blame(attachment)).fix(
+            "Find out why the volume counts as in use there. Either the kubelet does not unmount it, or its pod or \
+             claim was deleted by force and the volume is Released. Delete the VolumeAttachment once no process uses \
+             the volume. A terminationGracePeriod on the NodePool limits the wait.",
+        ),
     }
 }
 

@@ -59,7 +59,8 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: {claim} is gone, its kubelet is silent and no pod is left to drain there, but Karpenter has not removed its finalizer {TERMINATION_FINALIZER} from the Node.",
+            "{}: {claim} is gone, its kubelet is silent and no pod is left to drain there, but Karpenter has not \
+             removed its finalizer {TERMINATION_FINALIZER} from the Node.",
             head(case)
         ),
         Evidence::new(
@@ -76,7 +77,11 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
         "Karpenter waits for no pod of a Node that is not Ready and whose instance is gone",
     ))
     .blaming(Blame::object("v1", "Node", name).field("metadata.finalizers"))
-    .fix("Restart Karpenter, which disrupts no node: it checks every Node again and removes the finalizer. If it does not, its log says why (ec2:DescribeInstances denied). Once the instance is gone, you may remove the finalizer by hand.")
+    .fix(
+        "Restart Karpenter, which disrupts no node: it checks every Node again and removes the finalizer. If it does \
+         not, its log says why (ec2:DescribeInstances denied). Once the instance is gone, you may remove the finalizer \
+         by hand.",
+    )
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .step(
         Risk::Mutating,
@@ -87,7 +92,10 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
         Risk::Destructive,
         "Remove the finalizer once the instance is gone",
         node.metadata.finalizers.iter().position(|f| *f == TERMINATION_FINALIZER).map(|at| {
-            format!("kubectl patch node {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'")
+            format!(
+                "kubectl patch node {name} --type=json -p \
+                 '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'"
+            )
         }),
     )
     .ask_aws(
@@ -134,7 +142,8 @@ fn without_provisioner(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its Provisioner {provisioner} is gone, no pod is left to drain there, but no controller removes Karpenter's finalizer {TERMINATION_FINALIZER} from it.",
+            "{}: its Provisioner {provisioner} is gone, no pod is left to drain there, but no controller removes \
+             Karpenter's finalizer {TERMINATION_FINALIZER} from it.",
             head(case)
         ),
         Evidence::new(
@@ -151,12 +160,18 @@ fn without_provisioner(case: &Case, node: &Node) -> Option<Finding> {
         "there is no such Provisioner any more",
     ))
     .blaming(Blame::object("v1", "Node", name).field("metadata.finalizers"))
-    .fix(format!("Terminate the instance, then remove the finalizer by hand. Or create Provisioner {provisioner} again until the Node is gone. Karpenter's log shows whether it tries (ec2:TerminateInstances denied)."))
+    .fix(format!(
+        "Terminate the instance, then remove the finalizer by hand. Or create Provisioner {provisioner} again until \
+         the Node is gone. Karpenter's log shows whether it tries (ec2:TerminateInstances denied)."
+    ))
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
     .step(
         Risk::Destructive,
         "Remove the finalizer once the instance is gone",
-        Some(format!("kubectl patch node {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{held}\"}}]'")),
+        Some(format!(
+            "kubectl patch node {name} --type=json -p \
+             '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{held}\"}}]'"
+        )),
     );
     Some(finding)
 }
