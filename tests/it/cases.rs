@@ -207,7 +207,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
         "1085-new-nodes-silent-since-the-control-plane-upgrade",
         "a Provisioner that asks for docker, which images from 1.24 on do not have",
     ),
-    ("1086-workers-from-own-launch-template", "what started before the bootstrap script of another launch template"),
     ("1093-transcoding-pool-stays-empty", "what a pod asks for without naming the NodePool is its owners affair"),
     ("1095-one-node-takes-no-more-pods", "a cordon of the update operator of Bottlerocket"),
     ("1096-clickhouse-waits-on-auto-mode", "a StorageClass whose provisioner is not there"),

@@ -314,12 +314,17 @@ fn requirements_that_no_machine_meets() {
         "{key: kubernetes.io/arch, operator: Exists}",
         "{key: kubernetes.io/arch, operator: In, values: [\"${ARCH}\"]}",
         "{key: karpenter.k8s.aws/instance-cpu, operator: Gte, values: [\"4\"]}",
-        "{key: mykarpenter.sh/arch, operator: In, values: [aarch64]}",
+        "{key: example.com/arch, operator: In, values: [aarch64]}",
         "{key: node.kubernetes.io/instance-type, operator: In, values: [m7i.large]}",
         "{key: kubernetes.io/os, operator: DoesNotExist}",
     ] {
         assert_eq!(found(fine), [""; 0], "{fine}");
     }
+    // The rule of the schema takes every domain that ends so for Karpenter's own.
+    assert_eq!(
+        found("{key: mykarpenter.sh/arch, operator: In, values: [aarch64]}"),
+        ["Error RefusedByApiServer f:9:10"]
+    );
     // Another provider has other labels.
     let azure = pool("{key: kubernetes.io/arch, operator: In, values: [aarch64]}")
         .replace("EC2NodeClass", "AKSNodeClass")
@@ -773,6 +778,37 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
     }
     assert!(faults.is_empty(), "\n{faults}");
     assert!(agreed >= 6, "only {agreed} cases show anything");
+}
+
+/// What an API server has served, it takes.
+#[test]
+fn real_cases_break_no_schema() {
+    let mut objects = 0;
+    for folder in case_folders() {
+        let mut files = Files::default();
+        load_case(&folder, &mut files);
+        let report = lint(files, None);
+        objects += report.looked_at;
+        let of_schema = |finding: &&LintFinding| matches!(&*finding.cause, "RefusedByApiServer" | "UnknownField");
+        let broken: Vec<_> = report.findings.iter().filter(of_schema).collect();
+        assert!(broken.is_empty(), "{}: {broken:#?}", folder.display());
+    }
+    assert!(objects > 1000, "only {objects} objects");
+}
+
+#[test]
+fn a_schema_judges_what_is_there_and_no_placeholder() {
+    let found = |fields: &str| shown(&found_in("f", &of_alias("al2023@latest", fields)));
+    assert_eq!(found("role: a\n  instanceProfile: b"), [""; 0], "a patch: its selectors are elsewhere");
+    let selectors = "subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]";
+    let whole = |fields: &str| found(&format!("{selectors}\n  {fields}"));
+    assert_eq!(whole("role: a"), [""; 0]);
+    assert_eq!(whole("role: a\n  instanceProfile: b"), ["Error RefusedByApiServer f:4:1"]);
+    assert_eq!(whole("role: a\n  instanceProfile: ${profile}"), [""; 0]);
+    assert_eq!(whole("role: a\n  detailMonitoring: true"), ["Warning UnknownField f:9:3"]);
+    assert_eq!(whole("role: a\n  metadataOptions: {httpTokens: Required}"), ["Error RefusedByApiServer f:9:21"]);
+    assert_eq!(whole("role: a\n  metadataOptions: {httpTokens: required}"), [""; 0]);
+    assert_eq!(found("subnetSelectorTerms: [{id: subnet-1}]\n  role: a"), ["Error RefusedByApiServer f:4:1"]);
 }
 
 /// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it
@@ -1363,9 +1399,13 @@ fn a_field_of_another_type_is_named_and_the_others_are_judged() {
     assert_eq!(found("kubelet: {maxPods: 0}"), ["Error NoRoomForPods f:6:13"]);
     assert_eq!([found("kubelet: {maxPods: 1}"), found("kubelet: {maxPods: 110}")], [[""; 0]; 2]);
     // What a placeholder will be is not known.
-    let (findings, notes) = told("f", &of_alias("al2023@latest", "subnetSelectorTerms: ${subnets}"));
+    let placeholders = "subnetSelectorTerms: ${subnets}\n  securityGroupSelectorTerms: ${groups}";
+    let (findings, mut notes) = told("f", &of_alias("al2023@latest", placeholders));
     assert_eq!(findings, [""; 0]);
-    assert_eq!(notes, ["f:6: EC2NodeClass/default: spec.subnetSelectorTerms is a placeholder; not judged"]);
+    notes.sort();
+    let note =
+        |line: u32, field: &str| format!("f:{line}: EC2NodeClass/default: spec.{field} is a placeholder; not judged");
+    assert_eq!(notes, [note(6, "subnetSelectorTerms"), note(7, "securityGroupSelectorTerms")]);
     let text = pool("{key: kubernetes.io/arch, values: [amd64]}");
     let findings = found_in("f", &text);
     assert!(findings[0].message.contains("a requirement of kubernetes.io/arch without an operator"), "{findings:?}");
