@@ -278,6 +278,13 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1632-each-try-leaves-something-behind", "its third machine is two seconds too young"),
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
+    ("1673-ready-machine-whose-pods-stay-creating", "the subnet of the Node is not named"),
+    ("1684-fresh-group-hangs-in-creating", "of Nodes and Events alone: not which network plugin there should be"),
+    ("1693-went-silent-at-breakfast", "a kubelet that stopped with containerd and was not started again"),
+    ("1696-golden-image-nodes-half-up", "a credential provider that speaks another version than the kubelet"),
+    ("1697-restricted-vpc-pool", "a script of cloud-init that comes after nodeadm needed what it sets"),
+    ("1699-pinned-image-in-the-old-vpc", "the class whose image takes its name from DHCP is not named"),
+    ("1702-new-major-release-nodes", "kernel modules that are not in the image, which only iptables misses"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged
