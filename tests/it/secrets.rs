@@ -275,11 +275,13 @@ fn what_is_collected_of_user_data_holds_no_planted_secret_and_gives_the_same_ver
 }
 
 /// Of these maps rules read every key; none is a place for secrets, and what is written there is looked up by value.
-const READ_WHOLE: [&str; 18] = [
+const READ_WHOLE: [&str; 19] = [
     "labels",
     "matchLabels",
     "kubeReserved",
     "systemReserved",
+    // In `spec.kubelet` of a class, which is handed on as written; what is named like a secret is masked there.
+    "registerWithTaints",
     "nodeSelector",
     "allocatable",
     "capacity",
