@@ -106,14 +106,16 @@ pub fn labelled_nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &s
     control_plane.apply(claim(name, nodepool, &uid_of_ready(control_plane, nodepool), labels, spec));
 }
 
-/// Waits until the NodePool is Ready. Karpenter deletes a NodeClaim whose node class is not Ready yet
-/// (pkg/controllers/nodeclaim/lifecycle/launch.go, 1.0.5 and 1.15.0), so a claim that comes earlier can vanish.
+/// Waits until the NodePool is Ready, if Karpenter is installed. Karpenter deletes a NodeClaim whose node class is not
+/// Ready yet (pkg/controllers/nodeclaim/lifecycle/launch.go, 1.0.5 and 1.15.0), so a claim that comes earlier can vanish.
 fn uid_of_ready(control_plane: &ControlPlane, nodepool: &str) -> Value {
-    wait_or(
-        Duration::from_secs(30),
-        || condition(control_plane, "nodepool", nodepool, "Ready").filter(|ready| ready.starts_with("True")),
-        || format!("NodePool {nodepool} is not Ready"),
-    );
+    if control_plane.get(&["deployment", "karpenter", "--namespace=kube-system"]).is_some() {
+        wait_or(
+            Duration::from_secs(30),
+            || condition(control_plane, "nodepool", nodepool, "Ready").filter(|ready| ready.starts_with("True")),
+            || format!("NodePool {nodepool} is not Ready"),
+        );
+    }
     control_plane.get(&["nodepool", nodepool]).expect("make the NodePool first")["metadata"]["uid"].clone()
 }
 
