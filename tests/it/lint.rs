@@ -556,6 +556,9 @@ fn objects_of_one_name_are_those_of_several_clusters() {
 
 /// Cases whose object to change is one of the files' kinds, and which only a machine shows, with what it takes.
 const NEEDS_A_MACHINE: &[(&str, &str)] = &[
+    ("1672-accelerator-pool-joined-not-initialized", "a Node without the resource"),
+    ("1696-golden-image-nodes-half-up", "a pull that fails"),
+    ("1702-new-major-release-nodes", "an agent that fails"),
     ("1262-new-nodes-removed-within-two-minutes", "a taint that comes onto Nodes"),
     ("1270-new-spot-node-takes-no-pods", "a machine under pressure"),
     ("1298-pods-crash-on-the-two-new-machines", "pods that fail"),
@@ -1294,6 +1297,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "max_pods",
         "odd_fields",
         "requirements",
+        "schema",
         "version",
         "volumes",
     ];

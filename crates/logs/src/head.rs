@@ -1,7 +1,6 @@
 //! What the begin of a file tells: its year, and whether it is one value and no lines.
 
 use crate::fact::MachineNames;
-use crate::reader::is_instance;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Datelike};
@@ -70,4 +69,9 @@ pub(crate) fn console(bytes: &[u8]) -> Option<(Vec<u8>, MachineNames)> {
     identity.instances.extend(is_instance(&console.instance_id).then_some(console.instance_id));
     let text = if is_base64(console.output.as_bytes()) { decoded(&console.output) } else { None };
     Some((text.unwrap_or_else(|| console.output.into_bytes()), identity))
+}
+
+/// `i-` and 8 or 17 hexadecimal digits.
+pub(crate) fn is_instance(text: &str) -> bool {
+    text.strip_prefix("i-").is_some_and(|id| matches!(id.len(), 8 | 17) && id.bytes().all(|b| b.is_ascii_hexdigit()))
 }

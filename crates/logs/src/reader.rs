@@ -4,7 +4,7 @@ use crate::boot::Boot;
 use crate::denial::denied;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, ScriptEnd, Trouble};
 use crate::framing::{RawLines, Utf16};
-use crate::head::{console, is_one_value, year_in};
+use crate::head::{console, is_instance, is_one_value, year_in};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
 use crate::machines::{Folders, Machines, Nearest, OfMachine};
@@ -757,11 +757,6 @@ fn note(journey: &mut Journey, mut fact: Fact) {
         }
         None => journey.facts.push(fact),
     }
-}
-
-/// `i-` and 8 or 17 hexadecimal digits.
-pub(crate) fn is_instance(text: &str) -> bool {
-    text.strip_prefix("i-").is_some_and(|id| matches!(id.len(), 8 | 17) && id.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// `eks_i-0d76cf08b353ce546_2026-01-15_1158-UTC_0.7.8.tar.gz`: the log collector names what it writes so, and people do
