@@ -282,9 +282,7 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1684-fresh-group-hangs-in-creating", "of Nodes and Events alone: not which network plugin there should be"),
     ("1693-went-silent-at-breakfast", "a kubelet that stopped with containerd and was not started again"),
     ("1696-golden-image-nodes-half-up", "a credential provider that speaks another version than the kubelet"),
-    ("1697-restricted-vpc-pool", "a script of cloud-init that comes after nodeadm needed what it sets"),
     ("1699-pinned-image-in-the-old-vpc", "the class whose image takes its name from DHCP is not named"),
-    ("1702-new-major-release-nodes", "kernel modules that are not in the image, which only iptables misses"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

@@ -11,6 +11,7 @@ pub mod custom_networking;
 pub mod image_selection;
 pub mod instance_state;
 pub mod key_users;
+pub(crate) mod kernel_module;
 pub(crate) mod kubelet_skew;
 pub(crate) mod kubelet_version;
 pub mod kubelet_without_node;

@@ -10,7 +10,7 @@ use xtask::upstream::table::Table;
 const NOT_LOOKED_UP: &[(&str, &str)] = &[
     ("github.com/aws/karpenter", "before 0.28 it stands under this name, which is pinned nowhere"),
     ("AWS EC2 HTTP NVIDIA", "it is documented, or seen, and nowhere open"),
-    ("Linux GNU glibc mdadm bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
+    ("Linux GNU glibc iptables mdadm bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
     ("kubernetes-sigs/aws-ebs-csi-driver projectcalico/ cilium/", "no program here pins it"),
     ("botocore canonical/cloud-init", "it is written in Python"),
     ("dracutdevs/", "it is written in shell"),

@@ -168,6 +168,13 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             of(Proof::Lasting, fails("; its image is built for newer processors than the node's"), agent.in_spec("containers"))
                 .fix(format!("Give DaemonSet {set} a version whose image supports such processors, or use instance types with a newer one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."))
         }
+        Meaning::KernelModule => {
+            let why = fails("; the kernel of the node lacks a module, or the program of the pod cannot load it");
+            of(Proof::Open, why, of_image(case, node))
+                .behind(Link::new(format!("Node/{}", node.name()), format!("image {}", node.status.node_info.os_image)))
+                .fix(format!("Use an image whose kernel has the module that the message names, or load it in user data before the kubelet starts. If the image has it, and only the pod's own modprobe cannot read it (Exec format error), upgrade DaemonSet {set}."))
+                .ask("Do nodes of another image run this pod?", format!("kubectl get pods -n {namespace} -o wide"))
+        }
         Meaning::InstanceType => {
             let type_ = node.metadata.label(INSTANCE_TYPE).unwrap_or("of this Node");
             of(Proof::Lasting, fails(&format!("; its version does not know the instance type {type_}")), agent.in_spec("containers"))

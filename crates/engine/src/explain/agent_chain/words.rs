@@ -2,6 +2,7 @@
 //! does not run.
 
 use crate::explain::pull::{self, Pull};
+use crate::facts::kernel_module;
 use crate::objects::OUT_OF_MEMORY;
 use std::borrow::Cow;
 
@@ -21,6 +22,8 @@ pub(super) enum Meaning<'t> {
     Architecture,
     /// The image is built for newer processors than the node's.
     Processor,
+    /// The node's kernel lacks a module, or the agent's own modprobe cannot load it.
+    KernelModule,
     /// The VPC CNI does not know the instance type.
     InstanceType,
     /// The Node gets no range of addresses for its pods.
@@ -128,6 +131,9 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     }
     if let Some(pull) = pull::explain(said) {
         return Some(Meaning::Image(pull));
+    }
+    if kernel_module::is_missing(said) {
+        return Some(Meaning::KernelModule);
     }
     // amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `UnknownInstanceType`.
     if said.contains("unknown instance type") {
@@ -325,6 +331,13 @@ mod tests {
                 absent("ConfigMap", Some("nvidia-plugin"), false),
             ),
             ("FailedMount: secret \"***\" not found", absent("Secret", None, false)),
+            // cilium#32610; the near miss loads a module in vain and goes on.
+            (
+                "iptables v1.8.7 (legacy): can't initialize iptables table `raw': Table does not exist (do you need to \
+                 insmod?)",
+                Some(Meaning::KernelModule),
+            ),
+            ("level=info msg=\"kernel module ip_set is loaded\" subsys=daemon", None),
             (
                 "level=error msg=\"Timeout while waiting for k8s node information\" error=\"required IPv4 PodCIDR not available\" subsys=daemon",
                 Some(Meaning::NoPodCidr),

@@ -6,6 +6,7 @@ use crate::case::by_image::{ByImage, by_image};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::explain::agent_chain::last_words;
+use crate::facts::kernel_module;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use std::collections::BTreeSet;
@@ -42,7 +43,7 @@ fn check(case: &Case) -> Opinion {
         failing.len(),
         well.len()
     );
-    let kernel_says_so = names_kernel(&found.said);
+    let kernel_says_so = kernel_module::is_missing(&found.said);
     let is_sure = kernel_says_so || found.is_of_no_text && rivals.is_empty();
     let confidence = if is_sure { Confidence::Likely } else { Confidence::Possible };
     let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()));
@@ -82,20 +83,6 @@ fn check(case: &Case) -> Opinion {
             ),
         )
         .into()
-}
-
-/// Whether the message is one that a kernel without a module gives.
-/// Sources: mount(2), ENODEV; lustre lustre/utils/mount_lustre.c; util-linux v2.40 libmount/src/context_mount.c;
-/// netfilter iptables v1.8.10 iptables/iptables-restore.c, libiptc/libiptc.c.
-fn names_kernel(said: &str) -> bool {
-    const WORDS: [&str; 5] = [
-        "failed: No such device",
-        "modules loaded?",
-        "unknown filesystem type",
-        "unable to initialize table",
-        "do you need to insmod?",
-    ];
-    WORDS.iter().any(|word| said.contains(word))
 }
 
 /// Other differences between the Nodes on which it fails and the other Nodes.

@@ -64,8 +64,18 @@ fn without_proxy(case: &Case, root: &Root) -> Option<String> {
     let of_nodeadm = ["nodeadm-config", "nodeadm-run", "nodeadm-", "defaultenvironment", "environment.d"]
         .iter()
         .any(|part| has(part));
+    // cloud-init 23.4 config/cloud.cfg.tmpl: these run before nodeadm-config.service, and scripts in its final stage.
+    let is_early = ["boothook", "bootcmd", "write_files"].iter().any(|part| has(part));
     let name = case.class()?.name();
-    (of_others && !of_nodeadm).then(|| {
+    if !of_others || (of_nodeadm && is_early) {
+        return None;
+    }
+    Some(if of_nodeadm {
+        format!(
+            "User data of {name} sets a proxy for the units of nodeadm in a script, but cloud-init runs scripts after \
+             nodeadm-config has started."
+        )
+    } else {
         format!(
             "User data of {name} sets a proxy for others (containerd, the kubelet, the shell), but none for the units \
              of nodeadm (nodeadm-config, nodeadm-run), which call AWS first and without it."

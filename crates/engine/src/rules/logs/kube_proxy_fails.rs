@@ -23,7 +23,8 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::KubeProxyFails]) else { return Opinion::Silent };
     let says = |name: &str| root.fact.names.contains_key(name);
-    if says("rules") && !root.fact.lasts() {
+    // These two go on and try again; the others end kube-proxy.
+    if (says("rules") || says("module")) && !root.fact.lasts() {
         return Opinion::Silent;
     }
     let (blame, fix) = if says("rules") {
