@@ -118,7 +118,8 @@ pub fn run(args: &Lint) -> ExitCode {
     }
     if report.looked_at == 0 {
         complain(
-            "nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read",
+            "nothing to lint: no EC2NodeClass, NodePool, NodeOverlay, ConfigMap kube-system/aws-auth or user data could be \
+             read",
         );
         // A folder may hold no such object. A file that you name was meant to.
         let is_meant = |path: &PathBuf| !path.is_dir();

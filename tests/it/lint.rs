@@ -814,6 +814,35 @@ fn a_schema_judges_what_is_there_and_no_placeholder() {
     assert_eq!(found("subnetSelectorTerms: [{id: subnet-1}]\n  role: a"), ["Error RefusedByApiServer f:4:1"]);
 }
 
+#[test]
+fn a_node_overlay_that_karpenter_does_not_apply() {
+    let found = |api_version: &str, fields: &str| {
+        let text = format!(
+            "apiVersion: {api_version}\nkind: NodeOverlay\nmetadata: {{name: dearer}}\nspec:\n  requirements: [{{key: \
+             karpenter.sh/capacity-type, operator: In, values: [spot]}}]\n  {fields}\n"
+        );
+        shown(&found_in("f", &text))
+    };
+    let alpha = |fields: &str| found("karpenter.sh/v1alpha1", fields);
+    for fine in [
+        "priceAdjustment: +30%",
+        "priceAdjustment: \"+0.05\"",
+        "price: \"0.2\"",
+        "capacity: {nvidia.com/gpu: 4}",
+        "capacity: {${resource}: 4}",
+        "weight: 10000",
+    ] {
+        assert_eq!(alpha(fine), [""; 0], "{fine}");
+    }
+    assert_eq!(alpha("priceAdjustment: 30%"), ["Error RefusedByApiServer f:6:3"]);
+    assert_eq!(alpha("weight: 10001"), ["Error RefusedByApiServer f:6:3"]);
+    assert_eq!(alpha("capacity: {cpu: 4}"), ["Error RefusedByApiServer f:6:3"]);
+    assert_eq!(alpha("priceAdjustments: +30%"), ["Warning UnknownField f:6:3"]);
+    assert_eq!(alpha("capacity: {vpc.amazonaws.com/efa: 4}"), ["Warning CapacityOfEc2 f:6:14"]);
+    assert_eq!(found("karpenter.sh/v1", "weight: 1"), ["Error ApiVersionNotServed f:1:1"]);
+    assert_eq!(found("${version}", "weight: 1"), [""; 0]);
+}
+
 /// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it
 /// in an object that people write, and nowhere else. Where an example differs by design, its block `yaml lint` says in
 /// what and why.

@@ -18,6 +18,7 @@ mod machine;
 mod machine_values;
 mod max_pods;
 mod odd_fields;
+mod overlay;
 pub mod page;
 pub mod place;
 mod requirements;
@@ -237,6 +238,7 @@ fn key(object: &Object) -> Option<Key> {
     let kind = match object {
         Object::NodeClass(class) if class.is_ec2() => "EC2NodeClass",
         Object::NodePool(_) => "NodePool",
+        Object::NodeOverlay(_) => "NodeOverlay",
         Object::AwsAuth(map) if map.metadata.name == "aws-auth" => "ConfigMap",
         _ => return None,
     };
@@ -401,9 +403,8 @@ impl Cluster {
                 .filter_map(|finding| finding.blame.field.clone())
                 .collect();
             let is_told = |field: &str| told.iter().any(|own| odd::touch(own, field));
-            for (mistake, place) in schema::flaws(&blame, piece, &is_told) {
-                report.findings.push(mistake.at(&piece.file, place));
-            }
+            let own = schema::flaws(&blame, piece, &is_told).into_iter().chain(overlay::flaws(&blame, piece));
+            report.findings.extend(own.map(|(mistake, place)| mistake.at(&piece.file, place)));
         }
     }
 

@@ -8,14 +8,14 @@ use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER};
 use testkit::go::module_source;
 use testkit::project;
 
-/// `spec` of a kind's version v1, without its descriptions.
-fn spec_of(definition: &str) -> Value {
+/// `spec` of a version of a kind, without its descriptions.
+fn spec_of(definition: &str, version: &str) -> Value {
     let module = module_source(&format!("github.com/aws/karpenter-provider-aws@v{NEWEST_KARPENTER}"));
     let path = module.join("pkg/apis/crds").join(definition);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let definition: Value = serde_saphyr::from_str(&text).expect("a definition");
     let versions = definition["spec"]["versions"].as_array().expect("versions");
-    let version = versions.iter().find(|version| version["name"] == "v1").expect("v1");
+    let version = versions.iter().find(|own| own["name"] == version).expect("the version");
     let mut spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
     undescribed(&mut spec);
     spec
@@ -36,11 +36,13 @@ fn undescribed(schema: &mut Value) {
 
 #[test]
 fn the_schemas_are_those_of_the_pinned_karpenter() {
-    for (definition, file) in [
-        ("karpenter.k8s.aws_ec2nodeclasses.yaml", "ec2nodeclass.json"),
-        ("karpenter.sh_nodepools.yaml", "nodepool.json"),
+    for (definition, version, file) in [
+        ("karpenter.k8s.aws_ec2nodeclasses.yaml", "v1", "ec2nodeclass.json"),
+        ("karpenter.sh_nodepools.yaml", "v1", "nodepool.json"),
+        ("karpenter.sh_nodeoverlays.yaml", "v1alpha1", "nodeoverlay.json"),
     ] {
-        let (theirs, path) = (spec_of(definition), project().join("crates/engine/src/upstream/schemas").join(file));
+        let (theirs, path) =
+            (spec_of(definition, version), project().join("crates/engine/src/upstream/schemas").join(file));
         if std::env::var_os("NODEWHY_UPDATE").is_some() {
             let text = serde_json::to_string_pretty(&theirs).expect("JSON");
             fs::write(&path, text + "\n").expect("the file is ours");
@@ -69,6 +71,16 @@ fn pool() -> Value {
             "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "batch"},
             "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}],
         }}},
+    })
+}
+
+fn overlay() -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "dearer"},
+        "spec": {
+            "requirements": [{"key": "karpenter.k8s.aws/instance-generation", "operator": "In", "values": ["5"]}],
+            "priceAdjustment": "+30%",
+        },
     })
 }
 
@@ -115,10 +127,17 @@ fn lint_calls_refused_what_a_real_api_server_refuses() {
         changed(pool(), "/spec/template/spec/requirements/0/minValues", json!(3)),
         changed(pool(), "/spec/template/spec/taints", json!([{"key": "a", "effect": "Never"}])),
         changed(changed(pool(), "/spec/replicas", json!(2)), "/spec/weight", json!(5)),
+        changed(overlay(), "/spec/priceAdjustment", json!("30%")),
+        changed(overlay(), "/spec/price", json!("0.3")),
+        changed(overlay(), "/spec/capacity", json!({"cpu": "4"})),
+        changed(overlay(), "/apiVersion", json!("karpenter.sh/v1")),
     ];
     let taken = [
         class(),
         pool(),
+        overlay(),
+        changed(overlay(), "/spec/priceAdjustment", json!("-0.05")),
+        changed(overlay(), "/spec/capacity", json!({"nvidia.com/gpu": 4})),
         changed(class(), "/spec/amiFamily", json!("Custom")),
         changed(
             class(),

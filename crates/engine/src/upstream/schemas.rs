@@ -1,5 +1,5 @@
-//! What the API server takes as an EC2NodeClass and as a NodePool: `spec` of their definitions, without the
-//! descriptions.
+//! What the API server takes as an EC2NodeClass, a NodePool and a NodeOverlay: `spec` of their definitions, without
+//! the descriptions.
 //!
 //! Source: karpenter-provider-aws v1.15.0 pkg/apis/crds. `NODEWHY_UPDATE=1 cargo xtask e2e schemas` writes the files,
 //! and the test of that name compares them with the pinned version.
@@ -29,12 +29,14 @@ impl Schema {
 
 static EC2_NODE_CLASS: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("schemas/ec2nodeclass.json")));
 static NODE_POOL: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("schemas/nodepool.json")));
+static NODE_OVERLAY: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("schemas/nodeoverlay.json")));
 
 /// The schema of this kind.
 pub fn of(api_version: &str, kind: &str) -> Option<&'static Schema> {
     match (api_version, kind) {
         ("karpenter.k8s.aws/v1", "EC2NodeClass") => Some(&EC2_NODE_CLASS),
         ("karpenter.sh/v1", "NodePool") => Some(&NODE_POOL),
+        ("karpenter.sh/v1alpha1", "NodeOverlay") => Some(&NODE_OVERLAY),
         _ => None,
     }
 }
