@@ -366,6 +366,9 @@ fn read(type_: &TypeMeta, json: &str) -> Piece {
             let version = told(&type_.api_version);
             return Piece::Bad(0, format!("{} of {version} is not judged; Karpenter knows {served}", kind()));
         }
+        Reading::Misspelt { kind: own } => {
+            return Piece::Bad(0, format!("the API server knows no kind {}; write kind: {own}", kind()));
+        }
         Reading::As(input) => (input, input.command()),
         Reading::Former(former) => (former.input(), former.command()),
     };

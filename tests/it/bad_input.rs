@@ -114,6 +114,31 @@ fn old_versions_are_named_with_the_served_one() {
 }
 
 #[test]
+fn a_misspelt_kind_of_karpenter_is_named_with_the_right_one() {
+    for (group, written, kind) in [
+        ("karpenter.sh", "Nodepool", "NodePool"),
+        ("karpenter.sh", "NodePools", "NodePool"),
+        ("karpenter.k8s.aws", "Ec2NodeClass", "EC2NodeClass"),
+        ("karpenter.k8s.aws", "EC2NodeClasses", "EC2NodeClass"),
+    ] {
+        let wrong = format!("apiVersion: {group}/v1\nkind: {written}\nmetadata: {{name: general}}\n");
+        Dump::judge(format!("{wrong}---\n{STUCK}"))
+            .complains(&["dump.yaml:1: document 1", &format!("no kind {written}; write kind: {kind}")])
+            .judges_the_rest();
+        let dump = Dump::new();
+        let file = dump.file("dump.yaml", &wrong);
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).arg("lint").arg(file).output().expect("lint runs");
+        assert_eq!(output.status.code(), Some(2));
+        let err = String::from_utf8(output.stderr).expect("UTF-8");
+        assert!(err.contains(&format!("write kind: {kind}")), "{err}");
+    }
+    // Another provider's kinds have names of their own.
+    let other = "apiVersion: kubernetes.example.com/v1\nkind: Nodepool\nmetadata: {name: general}\n";
+    let answer = Dump::judge(format!("{other}---\n{STUCK}"));
+    assert!(!answer.err.contains("write kind"), "{}", answer.err);
+}
+
+#[test]
 fn empty_blank_and_comment_only_files() {
     for content in ["", " \n\n", "# nothing\n", "---\n---\n"] {
         Dump::judge(content).complains(&["dump.yaml", "empty", "kubectl get", "nothing to judge"]);

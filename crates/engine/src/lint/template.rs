@@ -1,5 +1,6 @@
 //! Files that are templates: they are YAML only once something has filled them in.
 
+use crate::objects::input::kind_of_karpenter;
 use serde_saphyr::granit_parser::{self, Event, Parser};
 
 /// Nobody's template is larger. Of what is, only a part is here, which may end anywhere.
@@ -74,9 +75,8 @@ pub fn names_a_kind(text: &str) -> bool {
         value.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default()
     });
     kinds.any(|kind| match kind {
-        "EC2NodeClass" | "NodePool" => true,
         "ConfigMap" => text.contains("aws-auth"),
-        _ => false,
+        kind => matches!(kind_of_karpenter(kind), Some("EC2NodeClass" | "NodeOverlay" | "NodePool")),
     })
 }
 

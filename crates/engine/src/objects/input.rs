@@ -335,6 +335,13 @@ pub struct TypeMeta {
     pub kind: String,
 }
 
+/// The kind of Karpenter's that this word means: itself, in another case, or as a plural.
+pub fn kind_of_karpenter(word: &str) -> Option<&'static str> {
+    const OWN: [&str; 4] = ["EC2NodeClass", "NodeClaim", "NodeOverlay", "NodePool"];
+    let singular = [Some(word), word.strip_suffix('s'), word.strip_suffix("es")];
+    OWN.into_iter().find(|own| singular.iter().flatten().any(|word| own.eq_ignore_ascii_case(word)))
+}
+
 /// How nodewhy takes an object of some type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
@@ -347,6 +354,10 @@ pub enum Reading {
     Outdated {
         served: &'static str,
     },
+    /// A kind of Karpenter's, written in another way than the API server knows it.
+    Misspelt {
+        kind: &'static str,
+    },
 }
 
 impl Reading {
@@ -355,7 +366,9 @@ impl Reading {
         match self {
             Self::As(input) => Object::from_json(input, json),
             Self::Former(former) => former.read(json),
-            Self::Ignored | Self::Outdated { .. } => Err(serde_json::Error::custom("nothing reads it")),
+            Self::Ignored | Self::Outdated { .. } | Self::Misspelt { .. } => {
+                Err(serde_json::Error::custom("nothing reads it"))
+            }
         }
     }
 }
@@ -412,6 +425,12 @@ impl TypeMeta {
     /// Which input an object of this type is.
     pub fn reading(&self) -> Reading {
         let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));
+        if matches!(group, "karpenter.sh" | "karpenter.k8s.aws")
+            && let Some(kind) = kind_of_karpenter(&self.kind)
+            && kind != self.kind
+        {
+            return Reading::Misspelt { kind };
+        }
         match (group, self.kind.as_str()) {
             // v1beta1 (Karpenter 0.32 and later) says the same in the same fields but for the reference to the class.
             // What came before it is read as if it had their names, and so written by `nodewhy collect`, under its own
