@@ -257,6 +257,32 @@ fn a_large_text_is_answered() {
     assert!(nodewhy.process.terminate().success());
 }
 
+#[test]
+fn five_hundred_classes_at_once_are_all_stored_and_reviewed() {
+    const CLIENTS: usize = 10;
+    const EACH: usize = 50;
+    let (control_plane, nodewhy, _certificates) = with_webhook(&[]);
+    let webhook = "karpenter.nodewhy.dev";
+    let unanswered = || counted(&control_plane, "apiserver_admission_webhook_fail_open_count", webhook);
+    let before = (calls(&control_plane, webhook), unanswered());
+    let list = |client: usize| {
+        let items = (0..EACH).map(|number| class(&format!("batch-{client}-{number}"), MISTAKE));
+        json!({"apiVersion": "v1", "kind": "List", "items": items.collect::<Vec<_>>()})
+    };
+    let control_plane = &control_plane;
+    let warnings: usize = std::thread::scope(|scope| {
+        let start = |client| scope.spawn(move || stored(control_plane, &["create", "--filename=-"], &list(client)));
+        let clients: Vec<_> = (0..CLIENTS).map(start).collect();
+        clients.into_iter().map(|client| client.join().expect("kubectl ends").matches(WARNING).count()).sum()
+    });
+    let names = control_plane.kubectl(&["get", "ec2nodeclasses", "--output=name"]);
+    assert_eq!(names.lines().filter(|name| name.contains("/batch-")).count(), CLIENTS * EACH);
+    assert_eq!((calls(control_plane, webhook), unanswered()), (before.0 + (CLIENTS * EACH) as u64, before.1));
+    // kubectl says each warning once.
+    assert!(warnings >= CLIENTS, "{warnings}");
+    assert!(nodewhy.process.terminate().success());
+}
+
 /// Whether a server at this port has a certificate for the Service, by these authorities.
 async fn is_trusted(port: u16, bundle: &[u8]) -> bool {
     let mut roots = RootCertStore::empty();
