@@ -14,7 +14,8 @@ use nodewhy::report::{self, Background, Format, Style};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, OnceLock};
 use tempfile::TempDir;
 use testkit::corpus::{case_folders, load_case};
 use testkit::objects::{examples, over_cluster};
@@ -383,21 +384,23 @@ fn lint_says_how_much_it_checked() {
     assert_eq!((&answer["checked"], &answer["notKnown"]), (&json!(2), &json!(1)));
 }
 
-/// Every case, judged as its expectation says, with its logs.
-fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
-    case_folders().into_iter().map(|path| {
-        let expect: Value =
-            serde_json::from_reader(File::open(path.join("expect.json")).expect("a file")).expect("JSON");
-        let mut state = ClusterState::default();
-        load_case(&path, &mut state);
-        let given = ["logs", "logs.tar.gz"].map(|name| path.join(name)).into_iter().filter(|path| path.exists());
-        for journey in logs::load(&given.collect::<Vec<_>>(), &state, Bounds::default()).journeys {
-            state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
-        }
-        let now = at(expect["now"].as_str().expect("a time"));
-        let survey = Survey::of(&state, now, JudgedBy::Given, &Thresholds::default());
-        (path, survey)
-    })
+/// Every case with its answer. Two tests show the answers, and each is given once.
+fn cases() -> impl Iterator<Item = (&'static Path, &'static Survey)> {
+    static CASES: LazyLock<Vec<(PathBuf, OnceLock<Survey>)>> =
+        LazyLock::new(|| case_folders().into_iter().map(|folder| (folder, OnceLock::new())).collect());
+    CASES.iter().map(|(folder, survey)| (&**folder, survey.get_or_init(|| judged(folder))))
+}
+
+/// The case, judged as its expectation says, with its logs.
+fn judged(folder: &Path) -> Survey {
+    let expect: Value = serde_json::from_reader(File::open(folder.join("expect.json")).expect("a file")).expect("JSON");
+    let mut state = ClusterState::default();
+    load_case(folder, &mut state);
+    let given = ["logs", "logs.tar.gz"].map(|name| folder.join(name)).into_iter().filter(|path| path.exists());
+    for journey in logs::load(&given.collect::<Vec<_>>(), &state, Bounds::default()).journeys {
+        state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
+    }
+    Survey::of(&state, at(expect["now"].as_str().expect("a time")), JudgedBy::Given, &Thresholds::default())
 }
 
 fn shown(survey: &Survey, width: usize, details: bool) -> String {
@@ -411,7 +414,7 @@ fn shown(survey: &Survey, width: usize, details: bool) -> String {
 fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal() {
     let mut seen = 0;
     for (path, survey) in cases() {
-        let text = shown(&survey, report::WIDTH, false);
+        let text = shown(survey, report::WIDTH, false);
         let begins = |line: &&str| !line.is_empty() && !line.starts_with(' ');
         let causes: Vec<usize> =
             text.lines().enumerate().filter(|(_, line)| begins(line)).map(|(number, _)| number).collect();
@@ -422,7 +425,7 @@ fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal(
             seen += 1;
         }
         for width in [60, report::WIDTH] {
-            let text = shown(&survey, width, false);
+            let text = shown(survey, width, false);
             // Commands, names and the user's own words are not broken, so that they can be copied.
             let is_command = |line: &str| {
                 ["$ ", "changes the cluster: $ ", "changes your AWS account: $ "]
@@ -440,7 +443,7 @@ fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal(
 #[test]
 fn details_tell_all_and_the_short_answer_where_they_are() {
     for (path, survey) in cases() {
-        let (short, long) = (shown(&survey, report::WIDTH, false), shown(&survey, report::WIDTH, true));
+        let (short, long) = (shown(survey, report::WIDTH, false), shown(survey, report::WIDTH, true));
         let mut statuses = survey.diagnoses.iter().filter_map(|diagnosis| diagnosis.status.as_ref());
         if statuses.clone().next().is_some() {
             assert!(!short.contains("\n  evidence\n") && long.contains("\n  evidence\n"), "{}", path.display());

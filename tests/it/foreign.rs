@@ -18,7 +18,7 @@ use nodewhy::ingest::dump::{Summary, load_from};
 use nodewhy::kube_client::protobuf::schema::{ANSWERS, Message, MessageField, PATHS, Shape};
 use readers::source_text;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 use testkit::corpus::{case_folders, case_objects};
 use testkit::objects::{CLUSTER, documents, examples_in};
@@ -62,9 +62,11 @@ fn read_corpus() -> BTreeMap<Input, Vec<Value>> {
     let of_cases = case_folders().into_iter().flat_map(|folder| case_objects(&folder));
     let mut corpus: BTreeMap<Input, Vec<Value>> = BTreeMap::new();
     let texts: Vec<String> = [CLUSTER.to_owned()].into_iter().chain(of_pages).collect();
+    // Many cases have the same agents.
+    let mut seen = HashSet::new();
     for object in texts.iter().flat_map(|text| documents(text)).chain(of_cases) {
         let items = object["items"].as_array().cloned().unwrap_or_else(|| vec![object]);
-        for item in items {
+        for item in items.into_iter().filter(|item| seen.insert(item.to_string())) {
             // What a machine logged is no object of anybody else's.
             if let Some(input) = input_of(&item).filter(|input| *input != Input::Logs) {
                 corpus.entry(input).or_default().push(item);

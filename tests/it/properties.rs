@@ -7,7 +7,8 @@ use engine::case::stage::Thresholds;
 use engine::cluster_state::{Availability, ClusterState, Subject};
 use engine::diagnose::survey::Survey;
 use engine::diagnose::{Judgement, diagnose, judge};
-use engine::objects::input::Input;
+use engine::objects::input::{Input, Object};
+use engine::objects::sink::{ObjectText, Sink};
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
 use proptest::prelude::*;
@@ -25,6 +26,62 @@ struct Scene {
     name: String,
     now: DateTime<Utc>,
     objects: Vec<Value>,
+    /// What the reader makes of each of them.
+    taken: Vec<Taken>,
+}
+
+impl Scene {
+    fn new(name: String, now: DateTime<Utc>, objects: Vec<Value>) -> Self {
+        let taken = objects.iter().map(Taken::of).collect();
+        Self { name, now, objects, taken }
+    }
+
+    /// The cluster with those objects that are kept.
+    fn world(&self, is_kept: impl Fn(&Value) -> bool) -> ClusterState {
+        let mut state = ClusterState::default();
+        for (_, taken) in self.objects.iter().zip(&self.taken).filter(|(object, _)| is_kept(object)) {
+            taken.give(&mut state);
+        }
+        state
+    }
+
+    fn judged(&self, is_kept: impl Fn(&Value) -> bool) -> Vec<NodeDiagnosis> {
+        diagnose(&self.world(is_kept), self.now, &Thresholds::default())
+    }
+}
+
+/// Most tests judge the same objects many times, so they are read once.
+#[derive(Default)]
+struct Taken {
+    object: Option<Object>,
+    unread: Vec<String>,
+}
+
+impl Taken {
+    fn of(object: &Value) -> Self {
+        let mut taken = Self::default();
+        load_from("scene", object.to_string().as_bytes(), &mut taken, &mut Summary::default());
+        taken
+    }
+
+    fn give(&self, sink: &mut dyn Sink) {
+        for what in &self.unread {
+            sink.unread(what);
+        }
+        if let Some(object) = &self.object {
+            sink.object(object.clone(), ObjectText { file: "scene", text: "", line: 1, column: 1, items: &[] });
+        }
+    }
+}
+
+impl Sink for Taken {
+    fn object(&mut self, object: Object, _: ObjectText<'_>) {
+        self.object = Some(object);
+    }
+
+    fn unread(&mut self, what: &str) {
+        self.unread.push(what.to_owned());
+    }
 }
 
 /// The name is enough to find it.
@@ -46,7 +103,7 @@ fn of_pages() -> Vec<Scene> {
         let fences = text.split("\n```yaml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
         for (number, fence) in fences.enumerate() {
             let objects = over_cluster(fence);
-            scenes.push(Scene { name: format!("{cause} example {}", number + 1), now, objects });
+            scenes.push(Scene::new(format!("{cause} example {}", number + 1), now, objects));
         }
     }
     scenes
@@ -57,7 +114,7 @@ fn of_cases() -> Vec<Scene> {
         let expect = std::fs::read_to_string(folder.join("expect.json")).expect("a file of the case");
         let expect: Value = serde_json::from_str(&expect).expect("JSON");
         let now = expect["now"].as_str().expect("a time").parse().expect("a time");
-        Scene { name: folder.display().to_string(), now, objects: case_objects(&folder) }
+        Scene::new(folder.display().to_string(), now, case_objects(&folder))
     };
     case_folders().into_iter().map(scene).collect()
 }
@@ -75,10 +132,10 @@ fn judged<'o>(objects: impl IntoIterator<Item = &'o Value>, now: DateTime<Utc>) 
 }
 
 /// Machines that are not called stuck yet, though they wait.
-fn waiting(objects: &[Value], now: DateTime<Utc>) -> BTreeSet<String> {
-    let state = world_of(objects);
+fn waiting(scene: &Scene) -> BTreeSet<String> {
+    let state = scene.world(|_| true);
     let waits =
-        |subject: &Subject| matches!(judge(&state, subject, now, &Thresholds::default()), Judgement::Waiting(_));
+        |subject: &Subject| matches!(judge(&state, subject, scene.now, &Thresholds::default()), Judgement::Waiting(_));
     let name = |subject| match subject {
         Subject::Claim(name) => format!("NodeClaim/{name}"),
         Subject::Node(name) => format!("Node/{name}"),
@@ -114,12 +171,7 @@ fn there_are_scenes() {
 #[test]
 fn judging_twice_gives_equal_bytes() {
     for scene in SCENES.iter() {
-        assert_eq!(
-            bytes(&judged(&scene.objects, scene.now)),
-            bytes(&judged(&scene.objects, scene.now)),
-            "{}",
-            scene.name
-        );
+        assert_eq!(bytes(&scene.judged(|_| true)), bytes(&scene.judged(|_| true)), "{}", scene.name);
     }
 }
 
@@ -141,7 +193,7 @@ fn an_exclusion_stands_and_falls_with_an_object_that_was_seen() {
     for scene in SCENES.iter() {
         // Many exclusions have the same witness.
         let mut without: BTreeMap<BTreeSet<String>, Vec<NodeDiagnosis>> = BTreeMap::new();
-        for diagnosis in judged(&scene.objects, scene.now) {
+        for diagnosis in scene.judged(|_| true) {
             let subject = diagnosis.spec.subject;
             for ruled_out in diagnosis.status.expect("a status").ruled_out {
                 let (mut witness, mut gone) = (ruled_out.witness.to_string(), BTreeSet::new());
@@ -153,9 +205,8 @@ fn an_exclusion_stands_and_falls_with_an_object_that_was_seen() {
                         break;
                     }
                     gone.insert(witness);
-                    let again = without.entry(gone.clone()).or_insert_with(|| {
-                        judged(scene.objects.iter().filter(|object| !is_gone(&gone, object)), scene.now)
-                    });
+                    let again =
+                        without.entry(gone.clone()).or_insert_with(|| scene.judged(|object| !is_gone(&gone, object)));
                     let again = again.iter().find(|d| d.spec.subject == subject);
                     let mut again =
                         again.and_then(|d| d.status.as_ref()).into_iter().flat_map(|status| &status.ruled_out);
@@ -181,8 +232,8 @@ fn nobody_is_told_to_edit_an_aws_auth_that_does_not_exist() {
             let steps = diagnoses.into_iter().filter_map(|d| d.status?.fix).flat_map(|fix| fix.steps);
             steps.filter_map(|step| step.command).filter(|c| c.contains("configmap -n kube-system aws-auth")).collect()
         };
-        with_one += edits(&world_of(&scene.objects)).len();
-        let mut without = world_of(scene.objects.iter().filter(|o| o["metadata"]["name"] != "aws-auth"));
+        with_one += edits(&scene.world(|_| true)).len();
+        let mut without = scene.world(|object| object["metadata"]["name"] != "aws-auth");
         without.mark(Input::AwsAuth, Availability::Read);
         assert_eq!(edits(&without), Vec::<String>::new(), "{}", scene.name);
     }
@@ -205,20 +256,18 @@ fn what_cannot_be_read_never_makes_a_verdict_surer_nor_another_machine_sick() {
     ];
     let mut violations = Vec::new();
     for scene in SCENES.iter() {
-        let whole = verdicts(&judged(&scene.objects, scene.now));
+        let whole = verdicts(&scene.judged(|_| true));
         for (kind, reason) in INPUTS {
-            let is_kept = |o: &&Value| o["kind"] != kind || reason.is_some_and(|r| o["reason"] != r);
+            let is_kept = |o: &Value| o["kind"] != kind || reason.is_some_and(|r| o["reason"] != r);
             // Without any of the kind it is the same cluster.
-            if scene.objects.iter().all(|object| is_kept(&object)) {
+            if scene.objects.iter().all(is_kept) {
                 continue;
             }
-            let kept = scene.objects.iter().filter(is_kept);
-            for (subject, (cause, confidence)) in verdicts(&judged(kept, scene.now)) {
+            for (subject, (cause, confidence)) in verdicts(&scene.judged(is_kept)) {
                 match whole.get(&subject) {
                     // It waits longer than is normal, and what was taken away had asked for patience: a pod that has
                     // just come up.
-                    None if confidence < Confidence::Certain
-                        && waiting(&scene.objects, scene.now).contains(&subject) => {}
+                    None if confidence < Confidence::Certain && waiting(scene).contains(&subject) => {}
                     // What the API server's answer clears is the best explanation without it, and the verdict says what
                     // was not asked.
                     Some(_) if kind == "SubjectAccessReview" && confidence < Confidence::Certain => {}

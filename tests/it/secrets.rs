@@ -15,7 +15,7 @@ use nodewhy::report;
 use nodewhy::report::lint::LintFormat;
 use readers::source_text::mask;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use testkit::corpus::{case_folders, case_objects};
 use testkit::objects::{collected, examples, over_cluster};
@@ -369,10 +369,11 @@ fn what_is_collected_holds_no_secret_of_any_field_of_any_kind() {
     });
     let of_pages =
         rules::ALL.iter().flat_map(|rule| examples(rule.cause)).map(|example| over_cluster(&example.objects));
-    let mut kinds = BTreeSet::new();
-    for (n, objects) in of_cases.chain(of_pages).chain([workloads()]).enumerate() {
+    let (mut kinds, mut seen) = (BTreeSet::new(), HashSet::new());
+    for (n, mut planted) in of_cases.chain(of_pages).chain([workloads()]).enumerate() {
         let (line, secret) = PLANTED[n % PLANTED.len()];
-        let mut planted = objects;
+        // Many cases have the same agents, which hold each line once.
+        planted.retain(|object| seen.insert((line, object.to_string())));
         for object in &mut planted {
             plant(object, "", (line, secret));
             if let Reading::As(input) = serde_json::from_value::<TypeMeta>(object.clone()).expect("a type").reading() {
