@@ -30,4 +30,5 @@ pub mod role_in_use;
 pub mod slip;
 pub mod told_by_aws;
 pub(crate) mod volume_refusal;
+pub(crate) mod webhook;
 pub(crate) mod workload;

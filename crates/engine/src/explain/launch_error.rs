@@ -65,6 +65,9 @@ const SCP_FIX: &str = "Allow what Karpenter requests in the service control poli
                        instance type. For network-interface/* it often forbids a public IP: set \
                        spec.associatePublicIPAddress: false. aws sts decode-authorization-message names the condition \
                        key.";
+const NO_CAPACITY: &str = "EC2 has no capacity for it";
+const MORE_TYPES: &str = "Allow more instance types, zones or capacity types in the NodePool, or add a fallback \
+                          NodePool of lower weight.";
 const AMIS: FaultIn = FaultIn::Class("spec.amiSelectorTerms");
 const SUBNETS: FaultIn = FaultIn::Class("spec.subnetSelectorTerms");
 const GROUPS: FaultIn = FaultIn::Class("spec.securityGroupSelectorTerms");
@@ -286,6 +289,15 @@ const ERRORS: &[LaunchError] = &[
          name the image's",
         "Enlarge the volume to the size that the message names, or correct its device name.",
     ),
+    // Source: aws/karpenter-provider-aws#5666. Karpenter gives an instance one interface per network card if a pod
+    // requests EFA.
+    LaunchError::new(
+        &["associatePublicIPAddress parameter cannot be specified"],
+        FaultIn::Class("spec.associatePublicIPAddress"),
+        "the node class requests a public IP address, and EC2 gives none to an instance with several network \
+         interfaces, such as one with EFA",
+        "Remove spec.associatePublicIPAddress from the node class, or use another node class for these instances.",
+    ),
     LaunchError::new(
         &["InvalidKMSKey", "InvalidKmsKey", "KMSKeyNotAccessible", "kms:"],
         VOLUMES,
@@ -411,11 +423,10 @@ const ERRORS: &[LaunchError] = &[
         "Allow instance types that the zone offers, or other zones.",
     ),
     LaunchError::new(
-        &["InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity"],
+        &["InsufficientInstanceCapacity", "InsufficientHostCapacity"],
         FaultIn::Nowhere,
-        "EC2 has no capacity for it",
-        "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower \
-         weight.",
+        NO_CAPACITY,
+        MORE_TYPES,
     ),
     LaunchError::new(
         &["'amiIdList' cannot be empty"],
@@ -430,6 +441,8 @@ const ERRORS: &[LaunchError] = &[
         "Correct the field of the node class that the message names.",
     )
     .vague(),
+    // EC2 says it beside the error of a request that it cannot fulfill, so every other error comes first.
+    LaunchError::new(&["UnfulfillableCapacity"], FaultIn::Nowhere, NO_CAPACITY, MORE_TYPES),
     LaunchError::new(
         &["InternalError", "ServiceUnavailable"],
         FaultIn::Nowhere,
@@ -512,6 +525,18 @@ mod tests {
                 "InvalidParameter: Security group sg-1 and subnet subnet-1 belong to different networks.",
                 "different VPCs",
             ),
+            (
+                "creating instance, with fleet error(s), InvalidParameterCombination: The associatePublicIPAddress \
+                 parameter cannot be specified when launching with multiple network interfaces.; \
+                 UnfulfillableCapacity: Unable to fulfill capacity due to your request configuration.",
+                "requests a public IP address",
+            ),
+            (
+                "with fleet error(s), UnfulfillableCapacity: Unable to fulfill capacity due to your request \
+                 configuration.; InvalidParameterValue: The value is not valid.",
+                "refuses a parameter",
+            ),
+            ("UnfulfillableCapacity: Unable to fulfill capacity", "no capacity"),
             (
                 "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 0 allows",
                 "vCPU quota",

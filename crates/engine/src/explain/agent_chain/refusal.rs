@@ -4,8 +4,9 @@
 use super::{Obstacle, Proof};
 use crate::api::{Blame, Confidence, Evidence, Link, Risk};
 use crate::case::Case;
+use crate::facts::webhook::{self, ADMISSION};
 use crate::objects::input::Input;
-use crate::objects::{Event, LabelSelector, Node, Webhook, WebhookConfiguration};
+use crate::objects::{Event, LabelSelector, Node, Webhook};
 
 /// A DaemonSet whose pods the API server rejects.
 #[derive(Debug)]
@@ -124,10 +125,8 @@ impl RefusedPods<'_> {
             };
             return (Some(blame), "it refuses the pod", fix);
         }
-        // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go:
-        // `failed calling webhook "NAME"`, `admission webhook "NAME" denied the request`.
-        if let Some(webhook) = named("webhook \"", &['"']) {
-            let (blame, held) = match holder(case, webhook) {
+        if let Some(webhook) = webhook::named(said) {
+            let (blame, held) = match webhook::holder(case, webhook) {
                 Some((kind, config, webhook)) => {
                     let blame = Blame::object(ADMISSION, kind, &config.metadata.name);
                     (blame.field("webhooks"), format!(" ({})", told(webhook)))
@@ -140,9 +139,8 @@ impl RefusedPods<'_> {
             );
             return (Some(blame), "its webhook rejects the pod", fix);
         }
-        // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/policy/validating/dispatcher.go.
-        if let Some(policy) = named("ValidatingAdmissionPolicy '", &['\'']) {
-            let blame = Blame::object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policy);
+        if let Some(policy) = webhook::named_policy(said) {
+            let blame = Blame::object(ADMISSION, "ValidatingAdmissionPolicy", policy);
             let fix = format!(
                 "Exclude namespace {namespace} in ValidatingAdmissionPolicy {policy} or in its binding. This disrupts \
                  no running pod."
@@ -192,13 +190,6 @@ impl RefusedPods<'_> {
             "Change the admission control that the message names so that it accepts the DaemonSet's pods.".to_owned(),
         )
     }
-}
-
-const ADMISSION: &str = "admissionregistration.k8s.io/v1";
-
-/// The configuration that holds the webhook. If several do, one that fails closed.
-fn holder<'w>(case: &Case<'w>, name: &str) -> Option<(&'static str, &'w WebhookConfiguration, &'w Webhook)> {
-    case.cluster.webhooks(name).min_by_key(|(.., webhook)| webhook.failure_policy == "Ignore")
 }
 
 /// The part of the configuration that matters here.

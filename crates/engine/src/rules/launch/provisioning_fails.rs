@@ -8,6 +8,7 @@ use crate::case::{Case, timestamp};
 use crate::cluster_state::ClassFacts;
 use crate::explain::launch_error::{self, FaultIn};
 use crate::explain::{commands, launch_blame, logged};
+use crate::facts::webhook;
 use crate::objects::input::Input;
 use crate::objects::{Meta, NodeClaim, NodePool, Pod};
 use crate::rules::Rule;
@@ -209,10 +210,8 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
     )
 }
 
-/// Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go.
 fn webhook_refuses(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
-    let (_, rest) = error.split_once("webhook \"")?;
-    let (kind, config, webhook) = case.cluster.webhooks(rest.split('"').next()?).next()?;
+    let (kind, config, webhook) = webhook::holder(case, webhook::named(error)?)?;
     let name = &config.metadata.name;
     let why = format!("{kind} {name} blocks its NodeClaims: {}", logged::excerpt(error));
     let plural = format!("{}s", kind.to_ascii_lowercase());

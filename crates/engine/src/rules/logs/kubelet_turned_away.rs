@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::logged::{self, Root};
-use crate::facts::{access_entry, aws_auth_role, node_role};
+use crate::facts::{access_entry, aws_auth_role, node_role, webhook};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::Trouble;
@@ -22,6 +22,8 @@ pub static RULE: Rule = Rule {
         Input::CertificateSigningRequests,
         Input::Pods,
         Input::Deployments,
+        Input::MutatingWebhooks,
+        Input::ValidatingWebhooks,
         Input::AwsObservations,
         Input::Logs,
     ],
@@ -46,6 +48,7 @@ fn check(case: &Case) -> Opinion {
                 "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies \
                  -o yaml".to_owned(),
             )
+            .blaming(webhook::refusing(case, &root.fact.last.text))
     } else if root.fact.names.contains_key("instance") {
         root.finding(case).fix(
             "Allow the cluster's role to call ec2:DescribeInstances, as AmazonEKSClusterPolicy does. The authenticator \
