@@ -17,16 +17,29 @@ pub const REFUSED_BY_ECR: Pull = Pull {
     is_about_network: false,
 };
 
-/// Nobody got a login: AWS did not give one, or was not reached.
-/// Source: kubernetes v1.36.3 pkg/credentialprovider/plugin/plugin.go: a provider that fails gives none, and the pull
-/// goes on without; awsdocs/amazon-eks-user-guide#110, where only the endpoint for ecr.api was missing.
+/// Nobody got a login, for which ECR answers 401: AWS did not give one or was not reached, or the program that asks
+/// for it failed.
+/// Sources: kubernetes v1.36.3 pkg/credentialprovider/plugin/plugin.go: a provider that fails gives none, and the pull
+/// goes on without; awsdocs/amazon-eks-user-guide#110, where only the endpoint for ecr.api was missing;
+/// kubernetes/cloud-provider-aws#596, where the provider of the image did not know the kubelet's API version.
 pub const NO_LOGIN_TO_ECR: Pull = Pull {
-    why: "ECR gave no login: the role, or the way to api.ecr",
-    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works too). \
-          In a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC endpoint \
-          for ecr.api in addition to the one for ecr.dkr.",
+    why: "the node has no login to ECR: its credential provider, the role, or the way to api.ecr",
+    fix: "Read the kubelet's log for \"credential provider\": it tells whether the image's ecr-credential-provider \
+          fails. Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works \
+          too). In a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC \
+          endpoint for ecr.api in addition to the one for ecr.dkr.",
     is_about_network: false,
 };
+
+/// The kubelet's log shows that the program fails which asks ECR for the login. The machine image brings it, and its
+/// exit code does not tell why it fails.
+/// Sources: kubernetes v1.36.3 pkg/credentialprovider/plugin/plugin.go `runPlugin`;
+/// kubernetes/cloud-provider-aws#596, bottlerocket-os/bottlerocket#3069.
+pub const PROVIDER_FAILS: &str = "Read the error of the credential provider: it follows the exit code, or run the \
+    program on the node with the request of the kubelet. If it does not support the API version, build or pin an AMI \
+    whose ecr-credential-provider is as new as its kubelet. If AWS denies it, attach \
+    AmazonEC2ContainerRegistryPullOnly to the node role. If it gets no answer, give the subnet a way to ECR's API: a \
+    NAT gateway, or a VPC endpoint for ecr.api in addition to the one for ecr.dkr. Then replace the node.";
 
 /// The region's images of EKS are another account's.
 const OF_ANOTHER_ACCOUNT: Pull = Pull {
@@ -78,6 +91,9 @@ const REFUSED: Pull = Pull {
           a login to it in imagePullSecrets.",
     is_about_network: false,
 };
+
+/// The registry answers that the request has no login, if nothing names the registry.
+pub const WITHOUT_LOGIN: Pull = Pull { why: "the pull has no login that its registry accepts", ..REFUSED };
 
 /// Registries keep layers in S3 and redirect there with a signed address. No login counts, and only the policy of the
 /// VPC's endpoint may refuse it.
@@ -144,19 +160,10 @@ const NO_REGION: Pull = Pull {
 
 /// Parts of containerd's and ECR's messages. The first that matches counts.
 /// Source: containerd v2.1 core/remotes/docker (resolver.go, authorizer.go, errdefs); ECR's answers as in vpc-cni#529,
-/// eks-ami#1034.
+/// eks-ami#1034. containerd's words around them ("pull access denied", "authorization failed") tell no more.
 const MEANINGS: &[(&[&str], Pull)] = &[
-    (
-        &[
-            "403 Forbidden",
-            "401 Unauthorized",
-            "no basic auth credentials",
-            "authorization failed",
-            "pull access denied",
-            "not authorized to",
-        ],
-        REFUSED,
-    ),
+    (&["401 Unauthorized", "no basic auth credentials"], WITHOUT_LOGIN),
+    (&["403 Forbidden", "authorization failed", "pull access denied", "not authorized to"], REFUSED),
     (
         &["toomanyrequests", "429 Too Many Requests"],
         Pull {
@@ -217,9 +224,7 @@ pub fn meaning(text: &str) -> Pull {
     };
     // `Back-off pulling image "…"`, `failed to resolve reference "…"`, `get sandbox image "…"`.
     let image = ["image \"", "reference \""].iter().find_map(|name| text.split_once(name)?.1.split('"').next());
-    let pull = of_image(pull, if is_of_ecr(text) { text } else { image.unwrap_or_default() });
-    let is_without = pull == REFUSED_BY_ECR && text.contains("no basic auth credentials");
-    if is_without { NO_LOGIN_TO_ECR } else { pull }
+    of_image(pull, if is_of_ecr(text) { text } else { image.unwrap_or_default() })
 }
 
 /// The meaning for this image, if the text did not name it.
@@ -229,8 +234,9 @@ pub fn of_image(pull: Pull, image: &str) -> Pull {
         UNEXPLAINED | MISSING | UNREACHABLE if image.starts_with("localhost/") => {
             Pull { fix: OF_MACHINE_IMAGE, ..pull }
         }
-        REFUSED if is_of_another_account(image) => OF_ANOTHER_ACCOUNT,
-        REFUSED if is_elsewhere => REFUSED_ELSEWHERE,
+        REFUSED | WITHOUT_LOGIN if is_of_another_account(image) => OF_ANOTHER_ACCOUNT,
+        REFUSED | WITHOUT_LOGIN if is_elsewhere => REFUSED_ELSEWHERE,
+        WITHOUT_LOGIN if is_of_ecr(image) => NO_LOGIN_TO_ECR,
         REFUSED if is_of_ecr(image) => REFUSED_BY_ECR,
         UNEXPLAINED if is_elsewhere => UNEXPLAINED_ELSEWHERE,
         MISSING if is_elsewhere => MISSING_ELSEWHERE,
@@ -288,8 +294,9 @@ pub(crate) fn unwrapped(said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        MISSING, MISSING_ELSEWHERE, NO_REGION, OF_ANOTHER_ACCOUNT, REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE,
-        UNEXPLAINED, UNEXPLAINED_ELSEWHERE, UNREACHABLE, UNREACHABLE_ELSEWHERE, explain, meaning, of_image,
+        MISSING, MISSING_ELSEWHERE, NO_LOGIN_TO_ECR, NO_REGION, OF_ANOTHER_ACCOUNT, REFUSED, REFUSED_BY_ECR,
+        REFUSED_ELSEWHERE, UNEXPLAINED, UNEXPLAINED_ELSEWHERE, UNREACHABLE, UNREACHABLE_ELSEWHERE, WITHOUT_LOGIN,
+        explain, meaning, of_image,
     };
 
     #[test]
@@ -333,10 +340,29 @@ mod tests {
         assert_eq!(denied("602401143452.dkr.ecr.eu-west-1.amazonaws.com/x:1"), Some(REFUSED_BY_ECR));
         let others = ["docker.io/team/x:1", "team/x:1", "public.ecr.aws/team/x:1", "registry.example.com/x:1"];
         assert_eq!(others.map(denied), [Some(REFUSED_ELSEWHERE); 4]);
-        let nameless = explain("ErrImagePull: 401 Unauthorized").expect("a pull");
+        let nameless = explain("ErrImagePull: 403 Forbidden").expect("a pull");
         assert_eq!(
             (nameless, of_image(nameless, ecr[0]), of_image(nameless, "quay.io/x")),
             (REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE)
+        );
+    }
+
+    #[test]
+    fn ecr_answers_401_to_whoever_has_no_login_and_says_nothing_of_the_role() {
+        let image = "602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/kube-proxy:v1.27.16";
+        let answers = [
+            "pulling from host failed with status code [manifests v1.27.16]: 401 Unauthorized",
+            "pull access denied, repository does not exist or may require authorization: authorization failed: no \
+             basic auth credentials",
+        ];
+        for answer in answers {
+            let said = format!("ErrImagePull: failed to resolve reference \"{image}\": {answer}");
+            assert_eq!(explain(&said), Some(NO_LOGIN_TO_ECR), "{said}");
+        }
+        let nameless = explain("ErrImagePull: 401 Unauthorized").expect("a pull");
+        assert_eq!(
+            (nameless, of_image(nameless, image), of_image(nameless, "quay.io/x")),
+            (WITHOUT_LOGIN, NO_LOGIN_TO_ECR, REFUSED_ELSEWHERE)
         );
     }
 

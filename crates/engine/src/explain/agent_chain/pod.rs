@@ -426,7 +426,8 @@ fn image(case: &Case, agent: &Agent, pull: Pull, obstacle: Obstacle) -> Obstacle
         _ => None,
     };
     let blame = blame.unwrap_or_else(|| obstacle.blame.clone());
-    let proof = if pull == pull::NO_LOGIN_TO_ECR { Proof::Open } else { Proof::Lasting };
+    let is_open = matches!(pull, pull::NO_LOGIN_TO_ECR | pull::WITHOUT_LOGIN);
+    let proof = if is_open { Proof::Open } else { Proof::Lasting };
     Obstacle { proof, blame, ..obstacle }
 }
 
