@@ -24,7 +24,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::ImagePullFails]) else { return Opinion::Silent };
     // containerd's error stands in quotes of the line around it.
     let line = root.line().replace("\\\"", "\"");
-    // Which of its reasons the program has, the kubelet does not say: the class holds the image, the role and the subnets.
+    // The kubelet does not say why the program fails: the class holds the image, the role and the subnets.
     let is_provider = root.fact.names.contains_key("provider");
     // A layer came from the registry, so no way there and no permission is missing.
     let fix = if is_provider {
