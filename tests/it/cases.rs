@@ -281,7 +281,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1673-ready-machine-whose-pods-stay-creating", "the subnet of the Node is not named"),
     ("1684-fresh-group-hangs-in-creating", "of Nodes and Events alone: not which network plugin there should be"),
     ("1693-went-silent-at-breakfast", "a kubelet that stopped with containerd and was not started again"),
-    ("1699-pinned-image-in-the-old-vpc", "the class whose image takes its name from DHCP is not named"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::logged::{self, Root};
 use crate::facts::{access_entry, aws_auth_role, node_role, webhook};
+use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::Trouble;
@@ -17,6 +18,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[
         Input::Nodes,
+        Input::NodeClaims,
         Input::NodeClasses,
         Input::AwsAuth,
         Input::CertificateSigningRequests,
@@ -144,12 +146,54 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
             )
             .blaming(case.class_field("spec.subnetSelectorTerms"))
     } else {
-        finding.fix(
+        let finding = finding.fix(
             "Make the machine use EC2's private DNS name as its Node name. Look for a host name that user data or the \
              image sets, and for a domain-name in the VPC's DHCP options.",
-        )
+        );
+        match joins_from_same_subnet(case) {
+            Some((other, subnet)) => of_own_class(case, finding, other, subnet),
+            None => finding,
+        }
     };
     finding.step(Risk::Inspect, "See EC2's name of the instance and how the subnet sets it", look)
+}
+
+/// A class with another image whose machines join from a subnet that this class has too, while none of this class has
+/// joined. A DHCP option set belongs to the VPC, so it is the same for both.
+/// Source: VPC user guide, "DHCP option sets".
+fn joins_from_same_subnet<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, &'w str)> {
+    let class = case.class()?;
+    if case.class_members().is_none_or(|members| !members.joined().is_empty()) {
+        return None;
+    }
+    let has_subnet = |id: &str| class.status.subnets.iter().any(|own| own.id == *id);
+    let has_image = |id: &str| class.status.amis.iter().any(|own| own.id == *id);
+    case.cluster.classes().map(|facts| &facts.class).find_map(|other| {
+        let is_other = other.kind == class.kind && other.name() != class.name();
+        let subnet = other.status.subnets.iter().find(|subnet| has_subnet(&subnet.id))?;
+        let shares_image = other.status.amis.iter().any(|ami| has_image(&ami.id));
+        let joins = case.cluster.joined_of_class(&other.kind, other.name()).next().is_some();
+        (is_other && !shares_image && joins).then_some((other, subnet.id.as_str()))
+    })
+}
+
+/// The same VPC names the machines of another class well, so this class's image or user data is to be looked at first.
+fn of_own_class(case: &Case, finding: Finding, other: &NodeClass, subnet: &str) -> Finding {
+    let blame = case.user_data_naming(&["hostname"]).or_else(|| case.class_field("spec.amiSelectorTerms"));
+    finding
+        .adding(&format!(
+            "Nodes of {} {} join in the same VPC with another image, so check the image and the user data of this \
+             class first.",
+            other.kind,
+            other.name()
+        ))
+        .with(Evidence::new(
+            format!("{}/{}", other.kind, other.name()),
+            "status.subnets",
+            subnet,
+            "the stuck node's class has this subnet too, so both have the same DHCP options",
+        ))
+        .blaming(blame)
 }
 
 /// Outside EKS a new kubelet requests its certificate with a bootstrap token.
