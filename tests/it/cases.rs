@@ -278,7 +278,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1632-each-try-leaves-something-behind", "its third machine is two seconds too young"),
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
-    ("1673-ready-machine-whose-pods-stay-creating", "the subnet of the Node is not named"),
     ("1684-fresh-group-hangs-in-creating", "of Nodes and Events alone: not which network plugin there should be"),
     ("1693-went-silent-at-breakfast", "a kubelet that stopped with containerd and was not started again"),
 ];

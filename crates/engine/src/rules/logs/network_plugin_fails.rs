@@ -4,6 +4,7 @@ use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::explain::logged;
+use crate::facts::custom_networking::custom_networking;
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -31,6 +32,8 @@ fn check(case: &Case) -> Opinion {
     if root.fact.vague && !root.fact.ends && !is_installed() {
         return Opinion::Silent;
     }
+    let named = root.fact.names.get("subnet").map(String::as_str);
+    let full = if named.is_none() { subnet_without_addresses(case, root.line()) } else { None };
     let typha = out_of_reach(root.fact);
     let (blame, fix) = if typha {
         let admits = "Open Typha's port (TCP 5473) between the nodes in their security groups, because calico-node \
@@ -53,14 +56,33 @@ fn check(case: &Case) -> Opinion {
         let names = "Correct what the line names: free addresses of the subnet (with prefix delegation whole prefixes \
                      of 16, which a subnet reservation keeps free), the ENIConfig, the version of aws-node, or the \
                      subnets' tags.";
-        (root.fact.names.get("subnet").and_then(|subnet| of_subnet(case, subnet)), names)
+        (named.or(full).and_then(|subnet| of_subnet(case, subnet)), names)
     };
-    let finding = root.finding(case).fix(fix).step(
+    let finding = match full {
+        Some(subnet) => root.finding(case).adding(&format!("The node is in subnet {subnet}.")),
+        None => root.finding(case),
+    };
+    let finding = finding.fix(fix).step(
         Risk::Inspect,
         "See the pods on the node",
         case.node.map(|node| format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())),
     );
     finding.blaming(blame).into()
+}
+
+/// The node's subnet, if EC2 has no addresses left in it and does not name it: the only one of the class in the node's
+/// zone. Custom networking (ENIConfigs) takes addresses from other subnets.
+/// Source: EC2 API reference, "Error codes"; amazon-vpc-cni-k8s v1.20.4 pkg/awsutils/awsutils.go.
+fn subnet_without_addresses<'w>(case: &Case<'w>, line: &str) -> Option<&'w str> {
+    const EMPTY: [&str; 2] = ["InsufficientCidrBlocks", "InsufficientFreeAddressesInSubnet"];
+    let is_custom = || custom_networking(case).is_some() || case.cluster.eni_configs().next().is_some();
+    if !EMPTY.iter().any(|code| line.contains(code)) || is_custom() {
+        return None;
+    }
+    let zone = case.node?.metadata.label("topology.kubernetes.io/zone")?;
+    let mut in_zone = case.class()?.status.subnets.iter().filter(|subnet| subnet.zone == *zone);
+    let (subnet, None) = (in_zone.next()?, in_zone.next()) else { return None };
+    Some(subnet.id.as_str())
 }
 
 /// The object from which the machine gets the subnet that the line names.
