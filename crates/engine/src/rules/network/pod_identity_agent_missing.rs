@@ -3,10 +3,13 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
 use crate::explain::agent_chain::{of_pod, without_pod};
 use crate::explain::logged::{self, Root};
+use crate::explain::pull;
 use crate::facts::network_plugin::symptom;
 use crate::objects::input::Input;
+use crate::objects::{Node, Pod};
 use crate::rules::Rule;
 use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT as AGENT};
 use crate::upstream::vpc_cni;
@@ -39,7 +42,7 @@ fn check(case: &Case) -> Opinion {
     else {
         return logged.map_or(Opinion::Silent, |logged| silent(case, &logged));
     };
-    let Some(ready) = vpc_cni::not_ready(node) else { return Opinion::Silent };
+    let Some(ready) = vpc_cni::not_ready(node) else { return of_ready_node(case, node, pod) };
     if logged.is_none() && Credentials::of(pod) != Credentials::PodIdentity {
         return Opinion::Silent;
     }
@@ -50,35 +53,18 @@ fn check(case: &Case) -> Opinion {
             None => Opinion::ruled_out(agent, format!("the Pod Identity agent runs on Node {}", node.name())),
         };
     }
-    let installed = case.cluster.daemon_sets().any(|d| d.metadata.name == *AGENT);
     let head = format!(
         "Node {} has been NotReady since {}: the VPC CNI gets its permissions from the Pod Identity agent, and",
         node.name(),
         case.since()
     );
-    let of_env = || {
-        Evidence::new(
-            format!("Pod/{}", pod.metadata.name),
-            "spec.containers[0].env",
-            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-            "its credentials come only from the agent on the same Node",
-        )
-    };
-    let evidence = logged.as_ref().map_or_else(of_env, Root::evidence);
-    let see = format!("kubectl get daemonset,pods -n kube-system -o wide -l app.kubernetes.io/name={AGENT}");
-    if agent.is_none() && !installed {
+    let evidence = logged.as_ref().map_or_else(|| of_env(pod), Root::evidence);
+    if agent.is_none() && !is_installed(case) {
         if case.cluster.missing(Input::DaemonSets).is_some() {
             return Opinion::Silent;
         }
         let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
-        return Finding::new(confidence, format!("{head} it is not installed."), evidence)
-            .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
-            .fix(
-                "Install the add-on eks-pod-identity-agent before the nodes (Terraform: before_compute = true), or \
-                 give aws-node its role through IRSA. Neither disrupts working nodes.",
-            )
-            .step(Risk::Inspect, "See the agent", Some(see))
-            .into();
+        return not_installed(Finding::new(confidence, format!("{head} it is not installed."), evidence));
     }
     let obstacle = agent.map_or_else(|| without_pod(case, node, AGENT), |agent| of_pod(case, node, agent));
     let why = obstacle.why.trim_end_matches('.');
@@ -91,7 +77,58 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(confidence, summary, evidence);
     let symptom = symptom(node, ready);
     let waits = Link::new(format!("Pod/{}", pod.metadata.name), "it gets its credentials from the Pod Identity agent");
-    obstacle.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see)).into()
+    obstacle.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see())).into()
+}
+
+fn is_installed(case: &Case) -> bool {
+    case.cluster.daemon_sets().any(|d| d.metadata.name == *AGENT)
+}
+
+fn of_env(pod: &Pod) -> Evidence {
+    Evidence::new(
+        format!("Pod/{}", pod.metadata.name),
+        "spec.containers[0].env",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "its credentials come only from the agent on the same Node",
+    )
+}
+
+fn see() -> String {
+    format!("kubectl get daemonset,pods -n kube-system -o wide -l app.kubernetes.io/name={AGENT}")
+}
+
+fn not_installed(finding: Finding) -> Opinion {
+    finding
+        .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
+        .fix(
+            "Install the add-on eks-pod-identity-agent before the nodes (Terraform: before_compute = true), or give \
+             aws-node its role through IRSA. Neither disrupts working nodes.",
+        )
+        .step(Risk::Inspect, "See the agent", Some(see()))
+        .into()
+}
+
+/// The Node stays Ready with the network configuration of the earlier aws-node, but an update of aws-node needs the
+/// agent, so no new pod gets a network. No message says why aws-node fails, so this is not certain.
+/// Source: aws/amazon-vpc-cni-k8s#3840.
+fn of_ready_node(case: &Case, node: &Node, pod: &Pod) -> Opinion {
+    if !node.is_ready() || case.wait.symptom != Symptom::PodsRefused {
+        return Opinion::Silent;
+    }
+    let fails = pod.trouble().is_some_and(|(_, why)| pull::explain(&why).is_none());
+    let is_absent = !is_installed(case) && case.cluster.missing(Input::DaemonSets).is_none();
+    let has_agent = case.pods().any(|p| p.daemon_set() == Some(AGENT));
+    if !fails || !is_absent || has_agent || Credentials::of(pod) != Credentials::PodIdentity {
+        return Opinion::Silent;
+    }
+    let summary = format!(
+        "Node {} has started no pod with a network of its own since {}: pod {} of the VPC CNI fails. It gets its \
+         permissions from the Pod Identity agent, and the agent is not installed.",
+        node.name(),
+        case.since(),
+        pod.metadata.name
+    );
+    not_installed(Finding::new(Confidence::Likely, summary, of_env(pod)))
 }
 
 /// The logs show an agent that gives no credentials, but no pod of it shows that.
