@@ -212,7 +212,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1096-clickhouse-waits-on-auto-mode", "a StorageClass whose provisioner is not there"),
     ("1111-logs-and-exec-refused", "serving certificates that nobody signs, on Ready Nodes"),
     ("1116-on-prem-machine-fell-silent", "the status of the nodeadm of a hybrid node"),
-    ("1150-an-empty-house-with-three-guests", "of Nodes and Events alone: not which network plugin there should be"),
     ("1173-empty-group-is-not-woken", "cluster-autoscaler is none of what is judged"),
     ("1175-second-group-never-healthy", "the Node is named, where nothing in the cluster is to be changed"),
     ("1179-one-machine-without-pod-logs", "many dumps leave out the addresses of Nodes, so none is told by that"),
@@ -278,7 +277,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1632-each-try-leaves-something-behind", "its third machine is two seconds too young"),
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
-    ("1684-fresh-group-hangs-in-creating", "of Nodes and Events alone: not which network plugin there should be"),
     ("1693-went-silent-at-breakfast", "a kubelet that stopped with containerd and was not started again"),
 ];
 

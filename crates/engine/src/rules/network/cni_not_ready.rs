@@ -10,6 +10,7 @@ use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 use crate::rules::Rule;
 use crate::upstream::vpc_cni;
+use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "CniNotReady",
@@ -85,6 +86,22 @@ fn check(case: &Case) -> Opinion {
         )
         .blaming(Blame::object("apps/v1", "DaemonSet", "aws-node").namespace("kube-system"))
         .fix("Install a network plugin, for example the VPC CNI add-on (DaemonSet aws-node)."),
+        (None, None) if has_seen_no_pod(case, node) => Finding::new(
+            Confidence::Likely,
+            format!(
+                "{head} because it has no network plugin (CNI): its kubelet has reported no pod at all, so the plugin \
+                 is probably not installed."
+            ),
+            evidence,
+        )
+        .blaming(
+            (!case.is_elsewhere()).then(|| Blame::object("apps/v1", "DaemonSet", "aws-node").namespace("kube-system")),
+        )
+        .fix(
+            "Install the network plugin before the nodes: on EKS the VPC CNI add-on (DaemonSet aws-node; Terraform: \
+             before_compute = true). This disrupts nothing.",
+        )
+        .unknown("Does the cluster have a DaemonSet of a network plugin?", "kubectl get daemonsets -A"),
         (None, None) => Finding::new(
             Confidence::Likely,
             format!("{head} because its network plugin (CNI) has not set itself up."),
@@ -94,6 +111,19 @@ fn check(case: &Case) -> Opinion {
         .unknown("Does the network plugin's pod run there?", pods_command(node)),
     };
     finding.step(Risk::Inspect, "See the pods on the Node", Some(pods_command(node))).into()
+}
+
+/// The kubelet's Events about the Node are there and none about a pod, not even about one that every Node gets. Events
+/// of an older Node have been deleted.
+/// Source: kubernetes v1.36.3 pkg/controlplane/apiserver/options/options.go `EventTTL`.
+fn has_seen_no_pod(case: &Case, node: &Node) -> bool {
+    const KEPT: TimeDelta = TimeDelta::hours(1);
+    let is_young = node.metadata.creation_timestamp.is_some_and(|at| case.now - at < KEPT);
+    let mut of_node = case.cluster.events("Node", node.name());
+    is_young
+        && of_node.any(|e| e.reporter() == "kubelet")
+        && case.cluster.pod_events_on(node.name()).next().is_none()
+        && case.pods().next().is_none()
 }
 
 /// These nodes on EKS get their network plugin with the image, not from a DaemonSet.
