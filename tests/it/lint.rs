@@ -1652,6 +1652,36 @@ fn a_node_config_that_nodeadm_refuses_or_reads_in_part() {
 }
 
 #[test]
+fn local_disks_that_nodeadm_cannot_set_up() {
+    let text = |storage: &str| with_spec(&format!("  instance:\n    localStorage: {{{storage}}}\n"));
+    let found = |storage: &str| shown(&found_in("f", &text(storage)));
+    assert_eq!(found("strategy: RAID5"), ["Error UserDataStopsKubelet f:12:34"]);
+    assert_eq!(found("strategy: RAID0, disabledMounts: [containerd]"), ["Warning FieldIgnored f:12:58"]);
+    let fine = ["raid0", "RAID10", "Mount", "none", "\"\"", "\"${strategy}\""];
+    for fine in fine.map(|strategy| format!("strategy: {strategy}, disabledMounts: [Containerd, \"${{mount}}\"]")) {
+        assert_eq!(found(&fine), [""; 0], "{fine}");
+    }
+    // Karpenter's part has a strategy of its own.
+    let overridden = text("strategy: RAID5").replace("  role:", "  instanceStorePolicy: RAID0\n  role:");
+    assert_eq!(shown(&found_in("f", &overridden)), [""; 0]);
+}
+
+#[test]
+fn a_node_config_of_a_custom_class_names_the_whole_cluster() {
+    let taints = "--register-with-taints=karpenter.sh/unregistered:NoExecute";
+    let found = |fields: &str| {
+        let text = with_spec(&format!("  cluster: {{{fields}}}\n  kubelet:\n    flags: [{taints}]\n"));
+        shown(&found_in("f", &text.replace("AL2023", "Custom")))
+    };
+    let three = "name: shop, apiServerEndpoint: \"https://0.eks.amazonaws.com\", certificateAuthority: LS0t";
+    assert_eq!(found(three), ["Warning UserDataStopsKubelet f:11:23"]);
+    assert_eq!(found(&format!("{three}, cidr: 10.100.0.0/16")), [""; 0]);
+    assert_eq!(found(&format!("{three}, cidr: \"${{cidr}}\"")), [""; 0]);
+    // The image may have the rest.
+    assert_eq!(found("name: shop, cidr: 10.100.0.0/16"), [""; 0]);
+}
+
+#[test]
 fn an_ignition_configuration_is_no_mistake() {
     let found = |text: &str| shown(&found_in("f", &class("Custom", text)));
     let ignition = "{\"ignition\": {\"version\": \"3.1.0\"}}\n";

@@ -112,7 +112,10 @@ impl Effective {
 /// Merges everything that reaches the kubelet of `machine`.
 pub fn resolve(machine: &Machine) -> Effective {
     let text = machine.class.spec.user_data.as_deref().unwrap_or_default();
-    let data = userdata::read(text, machine.family);
+    let mut data = userdata::read(text, machine.family);
+    if machine.class.sets_up_local_disks() {
+        data.override_local_disks();
+    }
     let mut defects = data.defects.clone();
     let removed = machine
         .kubernetes

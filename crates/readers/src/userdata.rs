@@ -301,6 +301,10 @@ pub enum DefectKind {
     NodeConfigWrongKind,
     NodeConfigWrongType,
     NodeConfigIgnored,
+    /// A strategy for local disks that nodeadm cannot carry out.
+    LocalDisksRefused,
+    /// One of the four fields in which nodeadm wants to know the cluster is in no NodeConfig.
+    ClusterIncomplete,
     /// The program that reads the document does not know the field.
     FieldIgnored,
     /// A YAML document behind the first.
@@ -451,6 +455,15 @@ pub struct UserData {
 }
 
 impl UserData {
+    /// Drops the finding about the strategy for local disks, because Karpenter's part has one of its own:
+    /// `instanceStorePolicy: RAID0`.
+    // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/nodeadm.go getNodeConfigYAML
+    pub fn override_local_disks(&mut self) {
+        if self.family == Family::Al2023 {
+            self.defects.retain(|defect| defect.kind != DefectKind::LocalDisksRefused);
+        }
+    }
+
     /// Whether Ignition reads the text, so that nothing is known of how it starts the kubelet.
     pub fn is_for_ignition(&self) -> bool {
         self.parts.iter().any(|part| part.kind == PartKind::Ignition)

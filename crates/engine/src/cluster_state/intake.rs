@@ -90,10 +90,13 @@ impl ClusterState {
                 Touched::Subjects(subjects)
             }
             Object::NodeClass(class) => {
-                let user_data = match (&class.spec.user_data, class.family()) {
+                let mut user_data = match (&class.spec.user_data, class.family()) {
                     (Some(text), Some(family)) => Some(userdata::read(text, family)),
                     _ => None,
                 };
+                if let Some(data) = user_data.as_mut().filter(|_| class.sets_up_local_disks()) {
+                    data.override_local_disks();
+                }
                 self.put_class(ClassFacts { class, user_data });
                 Touched::Everything
             }

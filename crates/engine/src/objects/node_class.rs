@@ -357,6 +357,11 @@ impl NodeClass {
         self.spec.instance_profile.as_deref().or(self.status.instance_profile.as_deref())
     }
 
+    /// Whether Karpenter sets up the disks of an instance's own.
+    pub fn sets_up_local_disks(&self) -> bool {
+        self.spec.instance_store_policy.as_deref() == Some("RAID0")
+    }
+
     pub fn is_ec2(&self) -> bool {
         self.kind == "EC2NodeClass"
     }

@@ -104,6 +104,7 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         return Err(defect);
     }
     ignored.extend(unknown_features(spec));
+    ignored.extend(unknown_mounts(spec));
     if let Some(behind) = yaml::behind_first_document(text, span) {
         let message = "nodeadm reads only the first YAML document of a part, so it ignores this one".to_owned();
         ignored.push(Defect { kind: DefectKind::DocumentIgnored, span: behind, message });
@@ -217,6 +218,72 @@ fn unknown_features(spec: Option<&YamlNode>) -> Vec<Defect> {
     });
     told.collect()
 }
+
+// amazon-eks-ami 81fec2e nodeadm/api/v1alpha1/nodeconfig_types.go DisabledMount
+const MOUNTS: &[&str] = &["Containerd", "PodLogs", "SOCI"];
+
+/// Directories that nodeadm does not know: it compares the names exactly, and passes over others.
+// amazon-eks-ami 81fec2e nodeadm/internal/system/local_disk.go Setup
+fn unknown_mounts(spec: Option<&YamlNode>) -> Vec<Defect> {
+    let storage = spec.and_then(|spec| spec.get("instance")).and_then(|instance| instance.get("localStorage"));
+    let Some(mounts) = storage.and_then(|storage| storage.get("disabledMounts")) else { return Vec::new() };
+    let mut told = Vec::new();
+    for item in mounts.items() {
+        let Some(name) = item.text().filter(|name| !MOUNTS.contains(name) && !has_expansion(name)) else { continue };
+        let meant = MOUNTS.iter().find(|known| known.eq_ignore_ascii_case(name));
+        let known =
+            meant.map_or_else(|| format!("it knows {}", MOUNTS.join(", ")), |meant| format!("{meant} is meant"));
+        let message = format!("nodeadm has no mount {name} and ignores it; {known}");
+        told.push(Defect { kind: DefectKind::FieldIgnored, span: item.span, message });
+    }
+    told
+}
+
+/// What setup-local-disks takes. nodeadm hands it the strategy in lower case.
+// amazon-eks-ami 81fec2e templates/al2023/runtime/bin/setup-local-disks
+const STRATEGIES: &[&str] = &["raid0", "raid10", "mount", "none"];
+
+/// The strategy for local disks over which nodeadm fails. The last document that has one decides.
+// amazon-eks-ami 81fec2e nodeadm/internal/system/local_disk.go Setup
+pub fn refused_strategy(configs: &[NodeConfig]) -> Option<Defect> {
+    let mut strategies = configs.iter().rev().filter_map(|config| config.local_storage.as_ref());
+    let written = strategies.find(|strategy| !strategy.value.is_empty())?;
+    let is_known = STRATEGIES.iter().any(|known| known.eq_ignore_ascii_case(&written.value));
+    if is_known || has_expansion(&written.value) {
+        return None;
+    }
+    let message = format!(
+        "nodeadm fails over the strategy {} for local disks: setup-local-disks takes RAID0, RAID10 and Mount",
+        written.value
+    );
+    Some(Defect { kind: DefectKind::LocalDisksRefused, span: written.span, message })
+}
+
+/// The one field of `spec.cluster` that no document has, beside three that they have. If more are missing, the image
+/// is likely to have a configuration of its own.
+// amazon-eks-ami 81fec2e nodeadm/internal/api/validation.go ValidateNodeConfig
+pub fn incomplete_cluster(configs: &[NodeConfig]) -> Option<Defect> {
+    let (mut missing, mut place) = (Vec::new(), None);
+    for (name, field) in CLUSTER_FIELDS {
+        match configs.iter().filter_map(field).find(|text| !text.value.is_empty()) {
+            Some(written) => _ = place.get_or_insert(written.span),
+            None => missing.push(*name),
+        }
+    }
+    let ([name], Some(span)) = (missing.as_slice(), place) else { return None };
+    let message = format!("nodeadm refuses the configuration, because no NodeConfig has spec.cluster.{name}");
+    Some(Defect { kind: DefectKind::ClusterIncomplete, span, message })
+}
+
+type ClusterField = fn(&NodeConfig) -> Option<&Located<String>>;
+
+/// What nodeadm wants to know of the cluster.
+const CLUSTER_FIELDS: &[(&str, ClusterField)] = &[
+    ("name", |config| config.cluster_name.as_ref()),
+    ("apiServerEndpoint", |config| config.api_server_endpoint.as_ref()),
+    ("certificateAuthority", |config| config.certificate_authority.as_ref()),
+    ("cidr", |config| config.cidr.as_ref()),
+];
 
 fn flags(text: &str, list: Option<&YamlNode>) -> Vec<Traced> {
     let Some(list) = list else { return Vec::new() };

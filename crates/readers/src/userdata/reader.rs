@@ -557,6 +557,8 @@ impl Reader<'_> {
             }
         }
         self.data.node_configs = configs;
+        self.data.defects.extend(nodeconfig::refused_strategy(&self.data.node_configs));
+        self.cluster();
         let refused = containerd::check(self.data.node_configs.iter().map(|config| &config.containerd));
         self.data.defects.extend(refused);
         let (joined, certain) = closed(&joined, Certain::Wholly);
@@ -571,6 +573,15 @@ impl Reader<'_> {
             self.defect(DefectKind::CutAtNewline, end, message);
             let words = systemd::words(&joined.from(at), Generation::V252).unwrap_or_default();
             self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Lost(Loss::CutAtNewline), certain);
+        }
+    }
+
+    /// Whether nodeadm learns all that it wants to know of the cluster. A script may write a NodeConfig of its own.
+    fn cluster(&mut self) {
+        let is_script = |part: &&Part| part.kind == PartKind::Shell;
+        let scripted = self.data.parts.iter().filter(is_script).any(|part| part.span.of(self.text).contains("nodeadm"));
+        if self.data.family == Family::Custom && self.data.unread_from.is_none() && !scripted {
+            self.data.defects.extend(nodeconfig::incomplete_cluster(&self.data.node_configs));
         }
     }
 
