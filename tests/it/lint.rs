@@ -843,6 +843,24 @@ fn a_node_overlay_that_karpenter_does_not_apply() {
     assert_eq!(found("${version}", "weight: 1"), [""; 0]);
 }
 
+#[test]
+fn a_schedule_that_karpenter_cannot_read() {
+    let found = |schedule: &str| {
+        let budget = format!("disruption: {{budgets: [{{nodes: \"0\", duration: 8h, schedule: \"{schedule}\"}}]}}");
+        let text = pool("{key: kubernetes.io/os, operator: In, values: [linux]}");
+        shown(&found_in("f", &text.replace("spec:\n  template:", &format!("spec:\n  {budget}\n  template:"))))
+    };
+    let unreadable = ["Warning ScheduleUnreadable f:5:53"];
+    for wrong in ["0 25 * * *", "61 0 * * *", "TZ=Europe/Berlin 0 0 * * *", "0 0 * * 7"] {
+        assert_eq!(found(wrong), unreadable, "{wrong}");
+    }
+    for fine in ["0 9 * * mon-fri", "@daily", "*/15 22 1,15 * ?", "${cron}", "0 ${hour} * * *"] {
+        assert!(!found(fine).contains(&unreadable[0].to_owned()), "{fine}");
+    }
+    // The schema refuses it, which is one finding.
+    assert_eq!(found("daily"), ["Error RefusedByApiServer f:5:53"]);
+}
+
 /// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it
 /// in an object that people write, and nowhere else. Where an example differs by design, its block `yaml lint` says in
 /// what and why.
@@ -1326,6 +1344,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "max_pods",
         "odd_fields",
         "requirements",
+        "schedule",
         "schema",
         "version",
         "volumes",

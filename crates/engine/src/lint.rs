@@ -23,6 +23,7 @@ pub mod page;
 pub mod place;
 mod requirements;
 pub mod review;
+mod schedule;
 mod schema;
 pub mod template;
 pub mod upgrade;
@@ -403,8 +404,12 @@ impl Cluster {
                 .filter_map(|finding| finding.blame.field.clone())
                 .collect();
             let is_told = |field: &str| told.iter().any(|own| odd::touch(own, field));
-            let own = schema::flaws(&blame, piece, &is_told).into_iter().chain(overlay::flaws(&blame, piece));
-            report.findings.extend(own.map(|(mistake, place)| mistake.at(&piece.file, place)));
+            let mut flaws = schema::flaws(&blame, piece, &is_told);
+            let is_refused = |field: &str| flaws.iter().any(|(own, _)| own.blame.field.as_deref() == Some(field));
+            let of_schedules = schedule::flaws(&blame, piece, &|field| is_told(field) || is_refused(field));
+            flaws.extend(of_schedules);
+            flaws.extend(overlay::flaws(&blame, piece));
+            report.findings.extend(flaws.into_iter().map(|(mistake, place)| mistake.at(&piece.file, place)));
         }
     }
 
