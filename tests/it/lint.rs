@@ -234,6 +234,14 @@ fn aws_auth_is_linted_by_itself_and_with_the_classes() {
     assert_eq!(shown(&found_in("f", &auth(fine))), [""; 0]);
     assert_eq!(shown(&found_in("f", &auth(&fine.replace("groups:", "group:")))), ["Warning FieldIgnored f:8:7"]);
     assert_eq!(shown(&found_in("f", &auth(&fine.replace("rolearn:", "rolearn")))), ["Warning Unreadable f:7:15"]);
+    let user = |field: &str| {
+        format!("{}  mapUsers: |\n    - {field}: arn:aws:iam::111122223333:user/a\n      username: a\n", auth(fine))
+    };
+    assert_eq!(shown(&found_in("f", &user("userarn"))), [""; 0]);
+    assert_eq!(
+        shown(&found_in("f", &user("user_arn"))),
+        ["Warning EntryDropped f:10:7", "Warning FieldIgnored f:10:7"]
+    );
     let class = class("AL2023", "#!/bin/bash\ntrue\n");
     let both = |entry: &str| format!("{}---\n{class}", auth(entry));
     assert_eq!(shown(&found_in("f", &both(fine))), [""; 0]);

@@ -134,6 +134,7 @@ pub struct ClassFacts {
 pub struct AwsAuthFacts {
     pub uid: Box<str>,
     pub map_roles: String,
+    pub map_users: String,
     pub read: AwsAuth,
     pub written: Option<Written>,
     pub created: Option<DateTime<Utc>>,

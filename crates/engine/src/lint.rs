@@ -47,6 +47,7 @@ use chrono::{DateTime, Utc};
 use former::Former;
 pub use live::lint_cluster;
 use place::{Piece, Place};
+use readers::aws_auth::DataKey;
 use readers::source_text;
 use readers::userdata::{self, Consequence, DefectKind, Family, Fate, Loss, UserData};
 use serde::Serialize;
@@ -646,10 +647,14 @@ impl Cluster {
     fn of_aws_auth(&self) -> Vec<Mistake> {
         let Some(auth) = self.state.aws_auth() else { return Vec::new() };
         let by_entry = aws_auth::entries(auth, &|role| self.is_live && self.joined_with(role, auth));
-        let of_roles = auth.read.defects.iter().filter(|defect| defect.key == readers::aws_auth::DataKey::MapRoles);
-        of_roles
+        let with_text = auth.read.defects.iter().filter_map(|defect| match defect.key {
+            DataKey::MapRoles => Some((defect, &auth.map_roles)),
+            DataKey::MapUsers => Some((defect, &auth.map_users)),
+            DataKey::MapAccounts => None,
+        });
+        with_text
             .take(MOST)
-            .map(|defect| Mistake {
+            .map(|(defect, text)| Mistake {
                 level: Level::Warning,
                 cause: format!("{:?}", defect.kind),
                 message: format!("ConfigMap aws-auth, {}: {}.", defect.key, defect.message.trim_end_matches('.')),
@@ -657,7 +662,7 @@ impl Cluster {
                 blame: Blame::object("v1", "ConfigMap", "aws-auth")
                     .namespace("kube-system")
                     .field(format!("data.{}", defect.key))
-                    .at(&auth.map_roles, defect.span),
+                    .at(text, defect.span),
                 grave: false,
             })
             .chain(by_entry)

@@ -113,6 +113,7 @@ impl ClusterState {
                 self.aws_auth = Some(AwsAuthFacts {
                     uid: map.metadata.uid.clone(),
                     map_roles: map_roles.unwrap_or_default(),
+                    map_users: map_users.unwrap_or_default(),
                     read,
                     written: map.metadata.last_written(),
                     created: map.metadata.creation_timestamp,
