@@ -1679,6 +1679,24 @@ fn a_node_config_that_nodeadm_refuses_or_reads_in_part() {
 }
 
 #[test]
+fn a_here_document_without_an_end() {
+    let found = |family: &str, end: &str| {
+        let call = "/etc/eks/bootstrap.sh shop --kubelet-extra-args \
+                    '--register-with-taints=karpenter.sh/unregistered:NoExecute'";
+        let rest = if family == "Custom" { call } else { "sysctl -p" };
+        let text = format!("#!/bin/bash\ncat > /etc/x <<EOF\na = 1\n{end}\n{rest}\n");
+        shown(&found_in("f", &class(family, &text)))
+    };
+    assert_eq!(found("Custom", "  EOF"), ["Warning UserDataStopsKubelet f:11:5"]);
+    assert_eq!(found("Custom", "b = 2"), ["Warning UserDataStopsKubelet f:9:20"]);
+    assert_eq!(found("AL2", "EOF "), ["Warning OpenDocument f:11:5"]);
+    assert_eq!(found("AL2023", "b = 2"), ["Warning OpenDocument f:9:20"]);
+    for family in ["Custom", "AL2", "AL2023"] {
+        assert_eq!(found(family, "EOF"), [""; 0], "{family}");
+    }
+}
+
+#[test]
 fn local_disks_that_nodeadm_cannot_set_up() {
     let text = |storage: &str| with_spec(&format!("  instance:\n    localStorage: {{{storage}}}\n"));
     let found = |storage: &str| shown(&found_in("f", &text(storage)));

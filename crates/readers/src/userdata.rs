@@ -318,6 +318,10 @@ pub enum DefectKind {
     ContainerdConfigRefused,
     NoInterpreter,
     OpenQuote,
+    /// No line ends a here-document, so it takes the rest of the script.
+    OpenDocument,
+    /// The same where the call that starts the kubelet is in that rest.
+    CallInDocument,
     OptionWithEquals,
     OptionWithoutValue,
     ClusterNameIsOption,
@@ -413,7 +417,8 @@ impl Defect {
                 Family::Al2 | Family::Al2023,
             )
             | (
-                D::OptionWithEquals
+                D::OpenDocument
+                | D::OptionWithEquals
                 | D::BootstrapBeforeKarpenter
                 | D::AssignmentDropped
                 | D::CutAtNewline

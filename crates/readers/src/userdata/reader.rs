@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use super::kernel_tunables::objection;
 use super::known_flags::{self, Recognized};
 use super::kubelet_flags::CommandLine;
-use super::shell::{self, Command, Runs, Word};
+use super::shell::{self, Command, OpenDocument, Runs, Word};
 use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
 use super::yaml::YamlValue;
@@ -234,6 +234,27 @@ impl Reader<'_> {
             }
             self.command(&command, depth);
         }
+        if let Some(open) = script.open_document {
+            self.open_document(&open);
+        }
+    }
+
+    /// A here-document that no line ends. Bash only warns, and takes the rest of the script for its text.
+    // bash(1), Here Documents
+    fn open_document(&mut self, open: &OpenDocument) {
+        let name = open.delimiter.of(self.text);
+        let is_usual = !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || "_'\"-".contains(c));
+        // Any other word may be a `<<` that is read here and is none.
+        if !is_usual && open.near.is_none() {
+            return;
+        }
+        let calls = open.body.lines().any(|line| line.trim_start().starts_with(BOOTSTRAP));
+        let calls = calls && self.data.family == Family::Custom && self.data.bootstrap_calls.is_empty();
+        let why = if open.near.is_some() { "a blank is beside its last line" } else { "no line ends it" };
+        let swallows = if calls { "the rest of the script, with the call that joins the node," } else { "the rest" };
+        let message = format!("this here-document never ends, because {why}: bash takes {swallows} for its text");
+        let kind = if calls { DefectKind::CallInDocument } else { DefectKind::OpenDocument };
+        self.defect(kind, open.near.unwrap_or(open.delimiter), message);
     }
 
     fn command(&mut self, command: &Command, depth: usize) {

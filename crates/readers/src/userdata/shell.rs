@@ -59,6 +59,19 @@ pub struct Script {
     pub commands: Vec<Command>,
     /// The quote that is never closed.
     pub open_quote: Option<Span>,
+    /// The first here-document that no line ends.
+    pub open_document: Option<OpenDocument>,
+}
+
+/// A here-document that goes on until the end of the script.
+#[derive(Debug)]
+pub struct OpenDocument {
+    /// The word behind `<<`.
+    pub delimiter: Span,
+    /// The line that would end it without the blanks around it.
+    pub near: Option<Span>,
+    /// The lines that bash takes for its text.
+    pub body: String,
 }
 
 /// The commands of `source` in their order.
@@ -84,6 +97,7 @@ pub fn read(source: &Traced) -> Script {
 struct PendingDocument {
     command: usize,
     delimiter: String,
+    place: Span,
     literal: bool,
     strip_tabs: bool,
 }
@@ -416,6 +430,7 @@ impl<'a> Reader<'a> {
             self.documents.push(PendingDocument {
                 command: self.script.commands.len(),
                 delimiter,
+                place: self.source.span_of(start..self.at),
                 literal,
                 strip_tabs,
             });
@@ -446,7 +461,8 @@ impl<'a> Reader<'a> {
             let mut body = Word { exact: true, quoted: true, ..Word::default() };
             let start = self.at;
             let mut end = start;
-            let mut continued = false;
+            let (mut continued, mut closed) = (false, false);
+            let mut near = None;
             while self.at < self.text.len() {
                 let line_end = self.rest().find('\n').map_or(self.text.len(), |at| self.at + at);
                 let line = self.text.get(self.at..line_end).unwrap_or_default();
@@ -454,13 +470,21 @@ impl<'a> Reader<'a> {
                 let line_start = self.at + (line.len() - bare.len());
                 self.at = (line_end + 1).min(self.text.len());
                 if bare == pending.delimiter && !continued {
+                    closed = true;
                     break;
+                }
+                if bare.trim() == pending.delimiter {
+                    near = near.or_else(|| Some(self.source.span_of(line_start..line_end)));
                 }
                 continued = !pending.literal && line.bytes().rev().take_while(|&b| b == b'\\').count() % 2 == 1;
                 end = self.at;
                 if pending.strip_tabs || pending.literal {
                     body.text.append(&self.source.slice(line_start..end));
                 }
+            }
+            if !closed && !pending.delimiter.is_empty() && self.script.open_document.is_none() {
+                let body = self.text.get(start..end).unwrap_or_default().to_owned();
+                self.script.open_document = Some(OpenDocument { delimiter: pending.place, near, body });
             }
             if !pending.literal {
                 // Inside, only the dollar, the backquote and the backslash have a meaning.
@@ -917,6 +941,23 @@ mod tests {
         let documents: Vec<_> = script.commands.iter().map(|c| c.document.as_ref().map(|d| d.text.as_str())).collect();
         assert_eq!(documents, [None, Some("a y b\n"), Some("c $X\n"), None]);
         assert_eq!(script.commands[1].output.as_ref().unwrap().text.as_str(), "/f");
+    }
+
+    #[test]
+    fn a_here_document_without_an_end_takes_the_rest_of_the_script() {
+        let open = |text: &str| {
+            let open = read(&Traced::written_at(text, 0)).open_document?;
+            Some((open.delimiter.of(text).to_owned(), open.near.map(|near| near.of(text).to_owned()), open.body))
+        };
+        let some = |near: Option<&str>, body: &str| Some(("EOF".to_owned(), near.map(str::to_owned), body.to_owned()));
+        assert_eq!(open("cat <<EOF\na\n  EOF\nb\n"), some(Some("  EOF"), "a\n  EOF\nb\n"));
+        assert_eq!(open("cat <<-EOF\na\n  EOF\n"), some(Some("  EOF"), "a\n  EOF\n"));
+        assert_eq!(open("cat <<EOF\na\n"), some(None, "a\n"));
+        for text in
+            ["cat <<EOF\na\nEOF\nb\n", "cat <<-EOF\na\n\tEOF\n", "cat <<EOF\na\nEOF", "cat <<<EOF\na\n", "# <<EOF\n"]
+        {
+            assert_eq!(open(text), None, "{text}");
+        }
     }
 
     #[test]
