@@ -88,7 +88,7 @@ fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
             "Bottlerocket",
             "[settings.kubernetes]\nmax-pods = @= 5\n".to_owned(),
             vec!["Error TomlInvalid"],
-            "[settings.kubernetes]\nmax-pods = 5\n".to_owned(),
+            "[settings.kubernetes]\nkube-api-qps = 5\n".to_owned(),
         ),
         (
             "Windows2022",
@@ -735,6 +735,10 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("531-golden-image-keeps-a-cpu-checkpoint", "UserDataStopsKubelet"),
     ("207-containerd-argument-without-quotes", "CustomBootstrapWithoutTaint"),
     ("342-bottlerocket-userdata-folded-into-one-line", "TomlInvalid"),
+    ("342-bottlerocket-userdata-folded-into-one-line", "OverriddenByKarpenter"),
+    ("712-bottlerocket-told-of-the-wrong-region", "OverriddenByKarpenter"),
+    ("881-last-one-to-the-table", "OverriddenByKarpenter"),
+    ("1660-healthy-grown-over-the-years", "OverriddenByKarpenter"),
     ("347-bottlerocket-big-volume-on-the-wrong-device", "VolumeOfAnotherFamily"),
     ("416-root-volume-of-two-gigabytes", "VolumeRefused"),
     ("611-capacity-type-xspot", "UnknownValue"),
@@ -1351,6 +1355,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "kubelet",
         "max_pods",
         "odd_fields",
+        "overridden",
         "requirements",
         "schedule",
         "schema",
@@ -1639,7 +1644,6 @@ fn a_kubelet_configuration_that_no_kubelet_takes() {
         "failSwapOn: false",
         "cpuManagerPolicy: static",
         "imageGCHighThresholdPercent: ${high}",
-        "maxPods: \"58\"",
         "maxParallelImagePulls: 5",
     ] {
         assert_eq!(found(fine), [""; 0], "{fine}");
@@ -1676,6 +1680,36 @@ fn a_node_config_that_nodeadm_refuses_or_reads_in_part() {
     assert_eq!(found(second), ["Warning DocumentIgnored f:15:5"]);
     assert_eq!(found("  featureGates: {FastImagePull: true, Newer: true}\n"), [""; 0]);
     assert_eq!(found("  cluster: {certificateAuthority: \"${ca}\"}\n"), [""; 0]);
+}
+
+#[test]
+fn settings_that_karpenter_replaces() {
+    let found = |family: &str, text: &str| shown(&found_in("f", &class(family, text)));
+    let bottlerocket = |setting: &str| found("Bottlerocket", &format!("[settings.kubernetes]\n{setting}\n"));
+    assert_eq!(bottlerocket("cluster-name = \"other\"").len(), 1);
+    assert_eq!(bottlerocket("max-pods = 9").len(), 1);
+    assert_eq!(bottlerocket("[settings.kubernetes.node-taints]\na = [\"b:NoSchedule\"]").len(), 1);
+    assert_eq!(bottlerocket("kube-api-qps = 30"), [""; 0]);
+    assert_eq!(bottlerocket("cluster-name = \"${cluster}\""), [""; 0]);
+    let config = |field: &str| with_spec(&format!("  kubelet:\n    config:\n      {field}\n"));
+    let replaced = ["Warning OverriddenByKarpenter f:13:20"];
+    assert_eq!(shown(&found_in("f", &config("maxPods: 58"))), replaced);
+    let own = config("maxPods: 58").replace("  role:", "  kubelet: {maxPods: 58}\n  role:");
+    assert_eq!(shown(&found_in("f", &own)), [""; 0]);
+    let taints = config("registerWithTaints: [{key: dedicated, value: web, effect: NoSchedule}]");
+    assert_eq!(shown(&found_in("f", &taints)).len(), 1);
+    // The NodePool has the same taint.
+    let tainted = pool("{key: kubernetes.io/os, operator: In, values: [linux]}").replace(
+        "      requirements",
+        "      taints: [{key: dedicated, value: web, effect: NoSchedule}]\n      requirements",
+    );
+    assert_eq!(shown(&found_in("f", &format!("{taints}---\n{tainted}"))), [""; 0]);
+    let unregistered = config("registerWithTaints: [{key: karpenter.sh/unregistered, effect: NoExecute}]");
+    assert_eq!(shown(&found_in("f", &unregistered)), [""; 0]);
+    // Under Custom, the text is all that there is.
+    assert!(!found("Custom", "#!/bin/bash\ntrue\n").iter().any(|found| found.contains("OverriddenByKarpenter")));
+    let custom = shown(&found_in("f", &config("maxPods: 58").replace("AL2023", "Custom")));
+    assert!(!custom.iter().any(|found| found.contains("OverriddenByKarpenter")), "{custom:?}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod machine_values;
 mod max_pods;
 mod odd_fields;
 mod overlay;
+mod overridden;
 pub mod page;
 pub mod place;
 mod requirements;
@@ -508,6 +509,8 @@ impl Cluster {
         // One that joined had the kubelet of its day, which may be older than the version that is asked about.
         let of_version = version::mistakes(facts, self.target.kubernetes).into_iter();
         mistakes.extend(of_version.filter(|own| !(joined && joined_this_version && own.grave)));
+        let pools: Vec<&NodePool> = self.state.pools().filter(|pool| is_of(pool, &facts.class)).collect();
+        mistakes.extend(overridden::mistakes(facts, &pools));
         if let (Some(data), Some(text)) = (&facts.user_data, &facts.class.spec.user_data) {
             let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");
             let own = of_user_data(data, text, &blame, notes);
