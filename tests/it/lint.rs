@@ -1010,6 +1010,17 @@ fn what_a_version_of_kubernetes_takes_away() {
     );
     assert_eq!(found("1.32", &gate), ["FeatureGateRefused"], "it comes with 1.33");
     assert_eq!(found("1.33", &gate), [""; 0]);
+    // An alias follows the cluster, and no version that nodewhy supports has these.
+    let unknown = |terms: &str, wrong: &str| {
+        let text = of("AL2023", terms, &flag.replace("--pod-infra-container-image=x", wrong));
+        run(&["-f", "-"], &text).code
+    };
+    let latest = "{alias: al2023@latest}";
+    assert_eq!(unknown(latest, "--container-runtime=remote"), 1);
+    assert_eq!(unknown(latest, "--feature-gates=MemoryQuality=true"), 1);
+    assert_eq!(unknown(latest, "--feature-gates=KubeletPSI=true"), 0);
+    assert_eq!(unknown(latest, "--feature-gates=MemoryQoS=true"), 0);
+    assert_eq!(unknown("{id: ami-0aaa0000000000001}", "--container-runtime=remote"), 0);
     let al2 = of("AL2", "{alias: al2@v20250123}", "#!/bin/bash\ntrue\n");
     assert_eq!(found("1.33", &al2), ["NodeClassNotReady"]);
     assert_eq!(found("1.32", &al2), [""; 0]);

@@ -305,8 +305,8 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, kubernetes: Op
     }
     data.defects.extend(data.contradictions(kubernetes, &BTreeMap::new()));
     let mut mistakes = of_user_data(&data, text, &blame, &mut report.notes);
-    if let Some(minor) = kubernetes {
-        mistakes.extend(version::refused(&data, text, minor, &format!("User data {file}"), &blame));
+    if kubernetes.is_some() {
+        mistakes.extend(version::refused(&data, text, kubernetes, &format!("User data {file}"), &blame));
     }
     for mistake in mistakes {
         let (line, column) = mistake.within().unwrap_or((1, 1));

@@ -7,11 +7,15 @@ use crate::facts::cgroup_v1;
 use crate::objects::NodeClass;
 use crate::upstream::image_releases;
 use readers::source_text;
+use readers::userdata::feature_gates::GateRefusal;
 use readers::userdata::{Family, UserData, image_name};
 
 /// How many minor versions a kubelet may be older than its API server.
 /// Source: <https://kubernetes.io/releases/version-skew-policy/>, since 1.28.
 pub const OLDER: u32 = 3;
+
+/// The oldest minor version of Kubernetes 1 that nodewhy supports. An alias follows the version of the cluster.
+const OLDEST: u32 = 30;
 
 /// Mistakes of a class on Kubernetes 1.`cluster`, the version of the control plane if it is known.
 pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
@@ -66,9 +70,11 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         let blame = blame("spec.userData").at(text, defect.span);
         mistakes.push(mistake("UserDataStopsKubelet", message, "Correct the field.", blame, true));
     }
+    if minor.is_some() || follows_cluster(class) {
+        let named = format!("userData of EC2NodeClass {}", class.name());
+        mistakes.extend(refused(data, text, minor, &named, &blame("spec.userData")));
+    }
     let Some(minor) = minor else { return mistakes };
-    let named = format!("userData of EC2NodeClass {}", class.name());
-    mistakes.extend(refused(data, text, minor, &named, &blame("spec.userData")));
     // The rule of this cause looks at the images that the class has now.
     let may_run = matches!(data.family, Family::Al2 | Family::Al2023 | Family::Custom) && !cgroup_v1::is_allowed(data);
     if cluster.is_some()
@@ -91,9 +97,12 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     mistakes
 }
 
-/// Flags and feature gates of a text over which a kubelet of Kubernetes 1.`minor` exits. `named` is the text in
-/// sentences.
-pub fn refused(data: &UserData, text: &str, minor: u32, named: &str, blame: &Blame) -> Vec<Mistake> {
+/// Flags and feature gates of a text over which a kubelet of this minor version of Kubernetes 1 exits, or every kubelet
+/// that nodewhy supports if it is not known. `named` is the text in sentences.
+pub fn refused(data: &UserData, text: &str, known: Option<u32>, named: &str, blame: &Blame) -> Vec<Mistake> {
+    let minor = known.unwrap_or(OLDEST);
+    let kubelet =
+        known.map_or_else(|| format!("every kubelet from 1.{OLDEST} on"), |minor| format!("the kubelet of 1.{minor}"));
     let mistake = |cause: &str, message, fix: &str, span| Mistake {
         level: Level::Error,
         cause: cause.to_owned(),
@@ -105,18 +114,24 @@ pub fn refused(data: &UserData, text: &str, minor: u32, named: &str, blame: &Bla
     let mut mistakes = Vec::new();
     for (argument, since) in data.removed_flags(minor).filter(|(argument, _)| argument.is_certain_of(argument.name())) {
         let message = format!(
-            "{named} passes --{}, which Kubernetes 1.{since} removed: the kubelet of 1.{minor} exits over the unknown \
-             flag and no Node appears.",
+            "{named} passes --{}, which Kubernetes 1.{since} removed: {kubelet} exits over the unknown flag and no Node \
+             appears.",
             argument.name()
         );
         mistakes.push(mistake("KubeletFlagRemoved", message, "Remove the flag.", argument.span));
     }
     for gate in data.refused_gates(minor).filter(|gate| gate.argument.is_certain_of(gate.name)) {
         let message = format!(
-            "{named} sets the feature gate {}, {}: the kubelet of 1.{minor} exits over it and no Node appears.",
+            "{named} sets the feature gate {}, {}: {kubelet} exits over it and no Node appears.",
             gate.name, gate.refusal
         );
-        mistakes.push(mistake("FeatureGateRefused", message, "Remove the gate.", gate.span));
+        let own = mistake("FeatureGateRefused", message, "Remove the gate.", gate.span);
+        match gate.refusal {
+            // The kubelet may be newer.
+            GateRefusal::NotYet(_) if known.is_none() => {}
+            GateRefusal::Unknown if known.is_none() => mistakes.push(Mistake { level: Level::Warning, ..own }),
+            _ => mistakes.push(own),
+        }
     }
     mistakes
 }
@@ -134,8 +149,12 @@ pub fn kubelet(class: &NodeClass, cluster: Option<u32>) -> Option<u32> {
     };
     let of_status = || oldest(class.status.amis.iter().map(|ami| image_name::kubernetes(&ami.name)).collect());
     // An image that is pinned by id or tags has the kubelet that it has, whatever the cluster's version.
-    let follows = class.spec.ami_selector_terms.iter().any(|term| term.alias.is_some());
-    oldest(pinned.collect()).or(cluster.filter(|_| follows)).or_else(of_status)
+    oldest(pinned.collect()).or(cluster.filter(|_| follows_cluster(class))).or_else(of_status)
+}
+
+/// Whether the images have the kubelet of the cluster's version.
+fn follows_cluster(class: &NodeClass) -> bool {
+    class.spec.ami_selector_terms.iter().any(|term| term.alias.is_some())
 }
 
 /// 33 of `/aws/service/eks/optimized-ami/1.33/…` and of `/aws/service/bottlerocket/aws-k8s-1.33/…`.
