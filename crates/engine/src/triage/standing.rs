@@ -68,8 +68,8 @@ impl Standing {
             Object::NodePool(pool) => cluster.pool(pool.name()).is_none_or(|known| known != pool),
             Object::NodeOverlay(overlay) => cluster.node_overlays().all(|known| known != overlay),
             Object::AwsAuth(map) => {
-                let text = |field: &Option<String>| field.clone().unwrap_or_default();
-                let (roles, users) = (text(&map.data.map_roles), text(&map.data.map_users));
+                let roles = map.data.map_roles.as_deref().unwrap_or_default();
+                let users = map.data.map_users.as_deref().unwrap_or_default();
                 cluster.aws_auth().is_none_or(|known| known.map_roles != roles || known.map_users != users)
             }
             // A node that joins may contradict a finding.
