@@ -114,8 +114,8 @@ pub fn refused(data: &UserData, text: &str, known: Option<u32>, named: &str, bla
     let mut mistakes = Vec::new();
     for (argument, since) in data.removed_flags(minor).filter(|(argument, _)| argument.is_certain_of(argument.name())) {
         let message = format!(
-            "{named} passes --{}, which Kubernetes 1.{since} removed: {kubelet} exits over the unknown flag and no Node \
-             appears.",
+            "{named} passes --{}, which Kubernetes 1.{since} removed: {kubelet} exits over the unknown flag and no \
+             Node appears.",
             argument.name()
         );
         mistakes.push(mistake("KubeletFlagRemoved", message, "Remove the flag.", argument.span));
