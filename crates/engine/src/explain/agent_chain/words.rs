@@ -309,6 +309,15 @@ pub(crate) fn last_words(said: &str) -> Cow<'_, str> {
 mod tests {
     use super::{Meaning, meaning};
 
+    #[test]
+    fn a_missing_kernel_module_is_told_from_one_that_is_loaded() {
+        // cilium#32610
+        let missing = "iptables v1.8.7 (legacy): can't initialize iptables table `raw': Table does not exist (do you \
+                       need to insmod?)";
+        assert_eq!(meaning(missing), Some(Meaning::KernelModule));
+        assert_eq!(meaning("level=info msg=\"kernel module ip_set is loaded\" subsys=daemon"), None);
+    }
+
     /// Messages of public reports, shortened.
     #[test]
     fn words_of_the_kubelet_the_runtime_and_the_agents_are_told_apart() {
@@ -331,13 +340,6 @@ mod tests {
                 absent("ConfigMap", Some("nvidia-plugin"), false),
             ),
             ("FailedMount: secret \"***\" not found", absent("Secret", None, false)),
-            // cilium#32610; the near miss loads a module in vain and goes on.
-            (
-                "iptables v1.8.7 (legacy): can't initialize iptables table `raw': Table does not exist (do you need to \
-                 insmod?)",
-                Some(Meaning::KernelModule),
-            ),
-            ("level=info msg=\"kernel module ip_set is loaded\" subsys=daemon", None),
             (
                 "level=error msg=\"Timeout while waiting for k8s node information\" error=\"required IPv4 PodCIDR not available\" subsys=daemon",
                 Some(Meaning::NoPodCidr),
