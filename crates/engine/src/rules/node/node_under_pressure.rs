@@ -1,6 +1,7 @@
 //! A Ready Node that has been short of disk, memory or process ids for long.
 
 mod evicted;
+mod unused_volume;
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,6 +11,7 @@ use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClass, quantity};
 use crate::rules::Rule;
 use evicted::{Glutton, glutton};
+use unused_volume::UnusedVolume;
 
 pub static RULE: Rule = Rule {
     cause: "NodeUnderPressure",
@@ -49,6 +51,7 @@ fn check(case: &Case) -> Opinion {
     };
     let class = case.class().filter(|_| pressed.type_ == "DiskPressure");
     let misnamed = class.and_then(NodeClass::misnamed_volume);
+    let unused = class.and_then(|class| UnusedVolume::of(class, node));
     let size = class.and_then(|class| class.data_volume()?.ebs.as_ref()?.volume_size.as_deref());
     let volume = match (class, misnamed, size) {
         (Some(class), Some((_, volume, own)), _) => format!(
@@ -62,7 +65,8 @@ fn check(case: &Case) -> Opinion {
         _ if pressed.type_ == "DiskPressure" => format!("{NEARLY_FULL}. "),
         _ => String::new(),
     };
-    let glutton = glutton(case, resource).filter(|_| misnamed.is_none());
+    let volume = unused.as_ref().map_or(volume, UnusedVolume::said);
+    let glutton = glutton(case, resource).filter(|_| misnamed.is_none() && unused.is_none());
     let whose = glutton.as_ref().map_or_else(String::new, |Glutton { workload, used, .. }| {
         format!(" Most of the evicted usage belongs to {}: {used}.", workload.shown())
     });
@@ -110,6 +114,9 @@ fn check(case: &Case) -> Opinion {
             ))
             .step(Risk::Mutating, "Set request and limit", Some(workload.edit()))
             .into();
+    }
+    if let Some(unused) = unused {
+        return unused.onto(finding, node).into();
     }
     if let Some(tiny) = tiny.filter(|_| pressed.type_ == "MemoryPressure") {
         return tiny.onto(finding, case).into();
