@@ -48,6 +48,8 @@ pub enum Trouble {
     ScriptFailed,
     /// A step of the bootstrap failed for another reason.
     BootstrapFailed,
+    /// The kernel has stopped for good, at its start or later.
+    KernelPanicked,
     /// A container or command that has to succeed before Bottlerocket goes on did not.
     BootContainerFailed,
     RuntimeNotUp,

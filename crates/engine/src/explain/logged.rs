@@ -144,7 +144,11 @@ fn explains(case: &Case, fact: &Fact) -> bool {
     // Who has a Node was configured.
     let is_of_boot = matches!(
         fact.trouble,
-        Trouble::UserDataRefused | Trouble::ScriptFailed | Trouble::BootContainerFailed | Trouble::BootstrapFailed
+        Trouble::UserDataRefused
+            | Trouble::ScriptFailed
+            | Trouble::BootContainerFailed
+            | Trouble::BootstrapFailed
+            | Trouble::KernelPanicked
     );
     match case.stage() {
         Stage::Launch => fact.blocks == Phase::Booted,

@@ -21,8 +21,8 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let told = logged::root(case, &[Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::DiskFails]);
-    let Some(root) = told else { return Opinion::Silent };
+    let troubles = [Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::KernelPanicked, Trouble::DiskFails];
+    let Some(root) = logged::root(case, &troubles) else { return Opinion::Silent };
     // Before 2.10.0 Ignition may fetch user data without a token: coreos/ignition v2.14.0 NEWS,
     // internal/resource/http.go.
     let requires_token = |class: &NodeClass| class.spec.metadata_options.http_tokens.as_deref() == Some("required");

@@ -7,11 +7,13 @@ use crate::case::left_taint::OUT_OF_SERVICE;
 use crate::cluster_state::memo::Memo;
 use crate::explain::commands;
 use crate::explain::instance_questions::ask_the_instance;
+use crate::explain::logged;
 use crate::explain::repair;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node};
 use crate::rules::Rule;
 use chrono::TimeDelta;
+use logs::fact::Trouble;
 use std::collections::BTreeMap;
 
 pub static RULE: Rule = Rule {
@@ -26,6 +28,7 @@ pub static RULE: Rule = Rule {
         Input::Pods,
         Input::Deployments,
         Input::AwsObservations,
+        Input::Logs,
     ],
     lint: false,
     versions: "all",
@@ -36,6 +39,10 @@ pub static RULE: Rule = Rule {
 /// The time between the last Event and the node controller's verdict. A thrashing node may still renew its Lease for
 /// some time.
 const SHORTLY: TimeDelta = TimeDelta::minutes(15);
+
+const PANICKED: &str = "Read the console above the panic. A name in brackets behind a function is the kernel module in \
+                        which it happened. Remove or roll back what loads that module, or boot another kernel. Then \
+                        replace the node, which removes its pods.";
 
 /// An Event about the node right before its kubelet fell silent, and its meaning.
 struct LastWord {
@@ -102,14 +109,16 @@ fn check(case: &Case) -> Opinion {
     };
     let said = last_word(case, ready);
     let image = silent_image(case);
-    let why = match said {
-        Some((word, event)) => format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.')),
-        None => match &image {
-            Some(image) => format!(
-                "most nodes of its image {image} are silent too, and none of another image: the image may be why."
-            ),
-            None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
-        },
+    let panic = logged::of_kind(case, Trouble::KernelPanicked).filter(|_| said.is_none());
+    let why = match (said, &panic, &image) {
+        (Some((word, event)), ..) => {
+            format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.'))
+        }
+        (None, Some(panic), _) => format!("{}: {}.", panic.fact.means, logged::excerpt(&panic.fact.last.text)),
+        (None, None, Some(image)) => {
+            format!("most nodes of its image {image} are silent too, and none of another image: the image may be why.")
+        }
+        (None, None, None) => "the instance is gone, hangs, or has lost the API server.".to_owned(),
     };
     // k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle: where the search by name finds nothing, AWS's provider
     // returns an error, and a Node is only deleted without one (kubernetes/cloud-provider-aws#1471,
@@ -126,7 +135,8 @@ fn check(case: &Case) -> Opinion {
     });
     let summary = format!("The kubelet of Node {} {what}: {why}{tail}{repair}", node.name());
     let finding = Finding::new(
-        Confidence::Likely,
+        // A kernel that panicked posts nothing any more.
+        if panic.is_some() { Confidence::Certain } else { Confidence::Likely },
         summary,
         Evidence::new(
             format!("Node/{}", node.name()),
@@ -152,6 +162,7 @@ fn check(case: &Case) -> Opinion {
                 Link::new(format!("Event/{}", event.metadata.name), format!("{}: {}", word.reason, event.said())),
             ])
             .fix(word.fix),
+        None if panic.is_some() => finding.with_all(panic.map(|panic| panic.evidence())).fix(PANICKED),
         None if orphan => finding
             .fix("Find out whether an instance with that private DNS name still runs. If none does, delete the Node."),
         None if !finding.fix.is_empty() => finding,
