@@ -86,7 +86,8 @@ fn overlay() -> Value {
 
 /// A change of an object, by the path of the changed field.
 fn changed(object: Value, pointer: &str, value: Value) -> Value {
-    let patch = json!([{"op": "add", "path": pointer, "value": value}]);
+    let mut patch = json!([{"op": "add", "path": pointer}]);
+    patch[0]["value"] = value;
     let mut object = object;
     json_patch::patch(&mut object, &serde_json::from_value::<json_patch::Patch>(patch).expect("a patch"))
         .expect(pointer);
