@@ -165,7 +165,7 @@ impl Page {
             return;
         }
         self.heading(
-            "suspects (none is proven; by what speaks for and against, then by how many reports name the cause)",
+            "suspects (none is proven; sorted by the grounds for and against, then by how many reports name the cause)",
         );
         for (at, Suspect { grounds, command }) in suspects.iter().take(SUSPECTS).enumerate() {
             self.line(4, &format!("{}. {}: {}", at + 1, grounds.cause, grounds.summary));

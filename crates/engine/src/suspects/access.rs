@@ -27,7 +27,7 @@ pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
         let by_map = match case.cluster.aws_auth() {
             _ if !case.goes_by(Input::AwsAuth) => "only an access entry authorizes nodes of EKS Auto Mode".to_owned(),
             Some(_) => format!("aws-auth does not map {role}"),
-            None => "no aws-auth is known that authorizes the role, so it needs an access entry".to_owned(),
+            None => "nodewhy knows no aws-auth that authorizes the role, so the role needs an access entry".to_owned(),
         };
         Some(
             Suspicion::new(
@@ -89,8 +89,8 @@ pub const OTHER_ENDPOINT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is \
-                     not this cluster's endpoint.",
+                    "Perhaps CLUSTER_ENDPOINT of Deployment {} is wrong: {endpoint} is not this cluster's endpoint, \
+                     and Karpenter passes it on unchecked.",
                     karpenter.deployment
                 ),
                 format!("aws eks describe-cluster --name {cluster} --query cluster.endpoint"),
@@ -117,8 +117,8 @@ pub const OTHER_NAME: CauseCandidate = CauseCandidate {
         }
         Some(
             Suspicion::new(
-                "Perhaps the kubelet's Node has another name than EC2 gives the instance, because of a domain in the \
-                 VPC's DHCP options or an override, and the API server refuses it.",
+                "Perhaps the API server refuses the Node because a domain in the VPC's DHCP options, or an override, \
+                 gives it another name than EC2 does.",
                 CONSOLE,
                 "kubelet: node … is not allowed to modify node …; then compare aws ec2 describe-dhcp-options, \
                  domain-name",

@@ -96,7 +96,7 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 "Perhaps the boot of this one instance gave up: nodeadm-run, containerd or a download was too slow, \
-                 and is not tried again.",
+                 and nothing tries it again.",
                 CONSOLE,
                 "nodeadm-run or bootstrap.sh in error: timeout, connection refused by containerd, the sandbox (pause) \
                  image",
@@ -107,7 +107,7 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
     },
 };
 
-pub(super) const SINGLE: &str = "nodes with the same text of the class, the same image and the same zone join";
+pub(super) const SINGLE: &str = "nodes with the same node class text, image and zone join";
 
 pub const EMPTY_NODE_NAME: CauseCandidate = CauseCandidate {
     cause: "NodeNameEmptyAtBoot",
@@ -157,8 +157,8 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps EC2 ends the instance at once: it is not allowed to use {named} to decrypt its volume \
-                     (KMS)."
+                    "Perhaps EC2 ends the instance at once because it is not allowed to decrypt the volume with \
+                     {named} (KMS)."
                 ),
                 STATE,
                 "terminated, Client.InternalError or Client.InvalidKMSKey.InvalidState",

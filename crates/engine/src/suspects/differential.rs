@@ -198,10 +198,10 @@ impl<'w> Differential<'w> {
 }
 
 impl Difference {
-    /// `image: here gpu-1; in EC2NodeClass cpu, whose nodes join, cpu-1`.
+    /// `image: here gpu-1, but cpu-1 in EC2NodeClass cpu, whose nodes join`.
     pub fn shown(&self, nearest: &Nearest) -> String {
         let Self { field, own, theirs } = self;
-        format!("{field}: here {own}; in {}, whose nodes join, {theirs}", nearest.class)
+        format!("{field}: here {own}, but {theirs} in {}, whose nodes join", nearest.class)
     }
 }
 

@@ -33,7 +33,7 @@ pub const IMAGE: CauseCandidate = CauseCandidate {
                 let other = other.map_or(split.elsewhere.as_str(), |ami| ami.name.as_str());
                 format!("no node with this image has joined, nodes with {other} have")
             }))
-            .consistent(own.then_some("the class selects the image itself, and not by an alias of AWS's own images"))
+            .consistent(own.then_some("the class selects its image without an alias of AWS's own images"))
             .consistent(differential.nothing_joined().filter(|_| own)),
         )
     },

@@ -39,9 +39,9 @@ pub const IMAGE_NOT_AVAILABLE: CauseCandidate = CauseCandidate {
                 "a state other than available, or InvalidAMIID.NotFound",
             )
             .telling((chosen && drifted).then_some(
-                "the class selects another image than its running nodes have, and Karpenter is to replace them for it",
+                "the class now selects another image than its running nodes have, so Karpenter wants to replace them",
             ))
-            .consistent(chosen.then_some("the class selects the image itself, and not by an alias of AWS's own images"))
+            .consistent(chosen.then_some("the class selects its image without an alias of AWS's own images"))
             .unlikely((differential.class_joins && !drifted).then_some("nodes of this class have been launched")),
         )
     },
@@ -57,7 +57,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps EC2 is not allowed to use {key}, with which {} {} encrypts its volumes (KMS).",
+                    "Perhaps EC2 is not allowed to use the KMS key {key}, which encrypts the volumes of {} {}.",
                     class.kind,
                     class.name()
                 ),
@@ -66,7 +66,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
             )
             .telling(differential.differs("volume key").map(|(nearest, key)| key.shown(nearest)))
             .consistent(Some("the class names its own key for its volumes"))
-            .unlikely(differential.text_joins.then_some("nodes with the same text of the class have been launched")),
+            .unlikely(differential.text_joins.then_some("nodes with the same node class text have been launched")),
         )
     },
 };

@@ -43,8 +43,8 @@ fn routes(subnets: &[&str]) -> SettlingCommand {
     .into()
 }
 
-const ROUTE: &str =
-    "a default route to nat-… (igw-… only helps instances with a public IP); no table at all means the VPC's main one";
+const ROUTE: &str = "no default route to nat-… (igw-… only helps instances with a public IP); if the answer is empty, \
+                     the subnet uses the VPC's main table";
 
 pub const ZONE: CauseCandidate = CauseCandidate {
     cause: "ZoneNeverJoins",
@@ -149,7 +149,7 @@ pub const OTHER_SECURITY_GROUPS: CauseCandidate = CauseCandidate {
                     class.name()
                 ),
                 group_rules(class),
-                "outbound 443 to the API server, and its group admitting 443 from these",
+                NO_RULE,
             )
             .telling(Some(groups.shown(nearest))),
         )
@@ -171,12 +171,15 @@ pub const SECURITY_GROUP_RULES: CauseCandidate = CauseCandidate {
                     groups.join(", ")
                 ),
                 group_rules(class),
-                "outbound 443 to the API server, and its group admitting 443 from these",
+                NO_RULE,
             )
             .consistent(differential.together()),
         )
     },
 };
+
+const NO_RULE: &str = "no rule for outbound 443 to the API server, or no rule of the API server's group that admits 443 \
+                       from these groups";
 
 fn group_rules(class: &NodeClass) -> String {
     let groups: Vec<&str> = class.status.security_groups.iter().map(|group| group.id.as_str()).collect();
@@ -218,8 +221,8 @@ pub const PROXY: CauseCandidate = CauseCandidate {
         let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
         Some(
             Suspicion::new(
-                "Perhaps the proxy in user data is unreachable, or swallows the calls to the API server and to the \
-                 instance's metadata.",
+                "Perhaps the proxy in user data is unreachable, or does not pass on the calls to the API server and to \
+                 the instance's metadata.",
                 CONSOLE,
                 format!("proxyconnect, 403 from the proxy, or no credentials{role}"),
             )
@@ -245,7 +248,7 @@ pub const THROTTLED: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 "Perhaps EC2 refuses the instance's calls because the account makes too many at once, so the boot \
-                 gives up on its own name.",
+                 gives up before it knows the instance's name.",
                 CONSOLE,
                 "RequestLimitExceeded, or repeated attempts of DescribeInstances",
             )

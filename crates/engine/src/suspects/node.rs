@@ -187,8 +187,8 @@ pub const NO_ENI_CONFIG: CauseCandidate = CauseCandidate {
                 ),
                 "kubectl get eniconfigs -o yaml",
                 format!(
-                    "an ENIConfig with the name that ENI_CONFIG_LABEL_DEF gives, most often {zone}, with a subnet of \
-                     that zone"
+                    "no ENIConfig with the name that ENI_CONFIG_LABEL_DEF gives (most often {zone}), or one with a \
+                     subnet of another zone"
                 ),
             )
             .telling(Some("custom networking is on (AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true)")),
@@ -303,11 +303,13 @@ pub const MEMORY: CauseCandidate = CauseCandidate {
             Suspicion::new(
                 format!("Perhaps Node {} ran out of memory, and its kubelet stopped with it.", node.name()),
                 format!("kubectl describe node {}", node.name()),
-                "SystemOOM among the events, and what is allocated: pods without limits, no kubeReserved",
+                "SystemOOM among the events, pods without memory limits, or no kubeReserved",
             )
             .telling(out_of_memory)
             .telling(pressed)
-            .consistent(alone.then(|| format!("a working Node stopped reporting at once ({})", ready.reason))),
+            .consistent(alone.then(|| {
+                format!("the Node worked, then stopped reporting from one moment to the next ({})", ready.reason)
+            })),
         )
     },
 };
@@ -327,7 +329,9 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
                 format!("aws ec2 describe-instance-status --include-all-instances --instance-ids {id}"),
                 "a state other than running, or a check that is impaired",
             )
-            .consistent(alone.then(|| format!("a working Node stopped reporting at once ({})", ready.reason)))
+            .consistent(alone.then(|| {
+                format!("the Node worked, then stopped reporting from one moment to the next ({})", ready.reason)
+            }))
             .contrast(spot.as_ref(), |split| {
                 format!("every spot Node stopped reporting, those of {} are Ready", split.elsewhere)
             }),
