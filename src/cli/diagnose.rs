@@ -136,7 +136,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     };
     let given = args.now.map(|now| ((now, JudgedBy::Given), None));
     let Some(((now, clock), other)) = given.or_else(|| dump_time::of(known)) else {
-        return fail(&"the dump contains no time to judge at; pass one with --now", BAD_INPUT);
+        return fail(&"the dump contains no time to judge at; pass the time of the dump with --now", BAD_INPUT);
     };
     say_karpenter(&state);
     say_former(&state);
@@ -187,7 +187,7 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
         let is_machine = identity.is_no_group() && !is_pod;
         // A file that is named after a machine may hold nothing that nodewhy knows.
         let step = if is_machine && log.journey.tells_anything() {
-            format!("; the last step that it tells of: {came_to}")
+            format!("; last boot step in it: {came_to}")
         } else {
             String::new()
         };
@@ -209,8 +209,8 @@ fn say_former(state: &ClusterState) {
     let left = state.left_behind();
     if left > 0 {
         complain(&format!(
-            "{left} of kind Provisioner, Machine or AWSNodeTemplate: not judged, as the Karpenter of this cluster does \
-             not read them; an upgrade to 0.33 or later left them"
+            "skipped {left} of kind Provisioner, Machine or AWSNodeTemplate: an upgrade to 0.33 or later left \
+             them, and the Karpenter of this cluster does not read them"
         ));
     }
 }

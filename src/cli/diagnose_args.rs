@@ -71,14 +71,14 @@ impl Diagnose {
         if !self.files.is_empty() || !self.logs.is_empty() {
             Some("--watch needs a cluster: a dump (-f) and logs (--logs) do not change")
         } else if self.now.is_some() {
-            Some("--watch judges at the time of each look, so it takes no --now")
+            Some("--watch judges at the time of each look: remove --now")
         } else if self.aws.options().is_some() {
             Some(
                 "--watch does not ask AWS, because each look would: remove --aws (NODEWHY_AWS), or use `nodewhy run \
                  --aws`",
             )
         } else if self.output == Format::Html {
-            Some("--watch prints answer after answer, and -o html is one page: choose another format")
+            Some("--watch prints many answers, and -o html writes one page: choose another format")
         } else {
             None
         }
@@ -111,7 +111,7 @@ impl Diagnose {
         let Some(name) = self.names.first() else { return Ok(survey) };
         let unknown = || {
             format!(
-                "no NodeClaim, Node, NodePool, node class or instance is called {name}; of one that is gone, `nodewhy \
+                "no NodeClaim, Node, NodePool, node class or instance is called {name}; if it is gone, `nodewhy \
                  history {name}` shows what `nodewhy run` recorded"
             )
         };
@@ -155,6 +155,6 @@ impl Diagnose {
 pub(super) fn karpenter(state: &ClusterState) -> String {
     match state.karpenter() {
         Some(karpenter) => format!("Karpenter {} ({})", karpenter.version, karpenter.source),
-        None => "the version of Karpenter is not known: its Deployment is not here".to_owned(),
+        None => "the version of Karpenter is not known: nodewhy did not read its Deployment".to_owned(),
     }
 }

@@ -182,16 +182,19 @@ impl RemediationFlags {
         let least = [
             ("--remediation-wait", self.wait, young, young_nodes),
             ("--remediation-wait-uninitialized", self.wait_uninitialized, young, young_nodes),
-            ("--remediation-window", self.window, LEAST_WINDOW, "a shorter budget bounds nothing"),
-            ("--retention", retention, hold, "a taint that came back stops every removal for so long"),
+            ("--remediation-window", self.window, LEAST_WINDOW, "over a shorter time the budget limits nothing"),
+            ("--retention", retention, hold, "after a taint was re-added, nodewhy removes nothing for this long"),
         ];
         let too_short = least.into_iter().find(|(_, value, least, _)| value < least);
         let too_short = too_short.map(|(flag, _, least, why)| {
-            format!("{flag} is at least {} where taints are removed: {why}", minutes(least))
+            format!("{flag} must be at least {} while taint removal is on: {why}", minutes(least))
         });
         too_short.or_else(|| {
             (self.window > hold).then(|| {
-                format!("--remediation-window is at most {}: removals are remembered for so long", minutes(hold))
+                format!(
+                    "--remediation-window must be at most {}: nodewhy remembers removals for this long",
+                    minutes(hold)
+                )
             })
         })
     }
@@ -253,7 +256,7 @@ mod tests {
                 assert_eq!(refused.is_none(), passes, "{value}: {refused:?}");
                 assert!(refused.is_none_or(|why| why.starts_with(flag)), "{value}");
             }
-            assert!(refusal(on, DAY - 1).unwrap().starts_with("--retention is at least 1440m"));
+            assert!(refusal(on, DAY - 1).unwrap().starts_with("--retention must be at least 1440m"));
         }
         assert_eq!(refusal("--remediation-wait=0 --remediation-window=0", 0), None, "nothing rests on them");
     }

@@ -51,7 +51,7 @@ pub fn run(args: &HistoryArgs) -> ExitCode {
     };
     if let Some(name) = args.name.as_deref().filter(|_| diagnoses.is_empty()) {
         return fail(
-            &format!("no NodeDiagnosis is about {name}; the operator keeps ended ones for its --retention"),
+            &format!("no NodeDiagnosis is about {name}; the operator deletes ended ones after --retention"),
             BAD_INPUT,
         );
     }

@@ -25,8 +25,8 @@ pub const EXIT_CODES: &str = "Exit codes: 0 no finding reaches --fail-on; 1 a fi
 
 #[derive(Debug, Args)]
 pub struct Lint {
-    /// Check these Kubernetes manifests or user data files. Of a directory: every .yaml, .yml and .json file below it.
-    /// - is standard input [default: the objects of the live cluster]
+    /// Check these Kubernetes manifests, user data files or directories. In a directory, nodewhy checks every .yaml,
+    /// .yml and .json file below it. - is standard input [default: the objects of the live cluster]
     #[arg(value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     more: Vec<PathBuf>,
     /// Check this file, directory or - (standard input), like FILE. Repeatable
@@ -38,8 +38,8 @@ pub struct Lint {
     /// The AMI family for files that are plain user data [default: detected from how the file begins]
     #[arg(long, value_parser = family)]
     ami_family: Option<Family>,
-    /// The Kubernetes version of the cluster, now or after an upgrade, such as 1.33 [default: of a live cluster its
-    /// own, of files the version in the names of the images]
+    /// The Kubernetes version of the cluster, now or after an upgrade, such as 1.33 [default: the version of the live
+    /// cluster; for files, the version in the names of the images]
     #[arg(long, value_parser = minor)]
     kubernetes: Option<u32>,
     /// The Karpenter version of the cluster, now or after an upgrade, such as 1.14 [default: the version of its

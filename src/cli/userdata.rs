@@ -414,7 +414,7 @@ fn nothing(args: &UserDataArgs) -> String {
         (_, Some(pool)) => format!("no NodePool {pool} that uses this node class"),
         (Some(name), None) => format!("no node class is called {name}"),
         (None, None) if args.files.is_empty() && args.diff.is_empty() => "the cluster has no EC2NodeClass".to_owned(),
-        (None, None) => "no EC2NodeClass could be read; say what bare user data is for with --ami-family".to_owned(),
+        (None, None) => "nodewhy could read no EC2NodeClass; for files of plain user data, add --ami-family".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `nodewhy diagnose --watch`: looks again and again, and answers anew when a verdict has changed.
+//! `nodewhy diagnose --watch`: looks again and again, and answers again when a verdict has changed.
 //!
 //! Each look reads the cluster as the command without `--watch` does. Watches would tell sooner, but a machine becomes
 //! stuck by waiting, and what is read of its pods depends on the verdict: the operator is there for that.
@@ -59,7 +59,7 @@ async fn watch(args: &Diagnose, every: u32) -> Result<ExitCode, Failure> {
     loop {
         let mut remarks = Vec::new();
         let looked = look(args, &connection, &mut logs, &mut remarks).await;
-        // Whoever asks for what is not there is told so at once, and ends; later it may come back.
+        // If the first look finds no such name, the command ends. Later the name may come back.
         remarks.extend(looked.as_ref().err().filter(|_| before.is_some()).map(|failure| failure.why.clone()));
         tell_new(&mut said, remarks);
         match looked {
@@ -137,7 +137,7 @@ fn changes(before: &Survey, after: &Survey) -> Vec<String> {
     }
     changes.extend(old.keys().filter(|name| !new.contains_key(*name)).map(|name| format!("{name} is no longer stuck")));
     if before.judged.missing != after.judged.missing {
-        changes.push("what can be read has changed".to_owned());
+        changes.push("nodewhy can now read other inputs than before".to_owned());
     }
     changes
 }

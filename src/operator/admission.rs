@@ -97,6 +97,6 @@ async fn answer(listener: TcpListener, options: AdmissionOptions, home: Home, sh
     let mut ends = shown;
     let until_dropped = async move { while ends.changed().await.is_ok() {} };
     if let Err(error) = server::serve(listener, served, reviewer, until_dropped).await {
-        tracing::warn!(%error, "nothing is reviewed at admission");
+        tracing::warn!(%error, "the admission webhook does not run, so nodewhy reviews nothing at kubectl apply");
     }
 }

@@ -156,7 +156,7 @@ async fn connect(election: &Election, stopped: &mut oneshot::Receiver<()>) -> Op
     loop {
         match election.cluster.lasting_client(Arc::clone(&election.clock)).await {
             Ok(client) => return Some(client),
-            Err(error) => tracing::warn!(%error, "the Lease cannot be asked for"),
+            Err(error) => tracing::warn!(%error, "cannot connect to the API server for the Lease; nodewhy tries again"),
         }
         tokio::select! {
             () = sleep(RETRY) => {}
@@ -210,7 +210,7 @@ impl Holder {
                 return self.lapse();
             }
             Err(_) => {
-                tracing::warn!("no answer about the Lease");
+                tracing::warn!("the API server did not answer about the Lease in time");
                 return self.lapse();
             }
         };

@@ -156,12 +156,12 @@ impl Default for Metrics {
         registry.register("queue", "NodeDiagnoses that are not written yet", Gauge::clone(&queue));
         registry.register(
             "unreadable_objects",
-            "Objects of other kinds that could not be read",
+            "Objects that nodewhy could not read, by input",
             Family::clone(&unreadable),
         );
         let help = "Time from the start of a node's wait to its diagnosis";
         registry.register_with_unit("time_to_diagnosis", help, Unit::Seconds, Histogram::clone(&time_to_diagnosis));
-        registry.register("watch_relists", "Full lists of an input, without the first", Family::clone(&relists));
+        registry.register("watch_relists", "Full lists of an input after the first", Family::clone(&relists));
         let help = "Time of the last object that the watch of an input received";
         registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
         registry.register("leader", "1 if this replica writes, 0 if it is on standby", Gauge::clone(&leader));
@@ -175,7 +175,7 @@ impl Default for Metrics {
         );
         let (in_vain, ran_in_vain) = (Family::default(), Family::default());
         registry.register("launches_in_vain", "NodeClaims deleted before their node joined", Family::clone(&in_vain));
-        let help = "Time that instances ran whose node never joined";
+        let help = "Running time of instances that never joined";
         registry.register_with_unit("instances_in_vain", help, Unit::Seconds, Family::clone(&ran_in_vain));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
@@ -404,7 +404,7 @@ impl Collector for Live {
         gauges(&mut encoder, "soonest_termination_timestamp", help, Some(&Unit::Seconds), &seen.soonest)?;
         gauges(&mut encoder, "watch_up", "1 if nodewhy reads the input, 0 if it cannot.", None, &seen.watches)?;
         gauges(&mut encoder, "watch_permitted", "0 if RBAC does not permit reading the input.", None, &seen.permitted)?;
-        let help = "Nodes that keep the taint although removal is on, by reason.";
+        let help = "Nodes that keep the cloud-provider taint although its removal is on, by reason.";
         gauges(&mut encoder, "taints_kept", help, None, &seen.taints_kept)?;
         let help = "Mistakes of an object that will keep new nodes from joining (error) or may do so (warning).";
         gauges(&mut encoder, "config_findings", help, None, &seen.config_findings)?;

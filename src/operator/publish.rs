@@ -275,7 +275,7 @@ impl Publisher {
         if let Some(why) = &failure
             && !std::mem::replace(&mut self.failing, true)
         {
-            tracing::warn!(name = key, why, "NodeDiagnoses cannot be written; they are tried again until they can");
+            tracing::warn!(name = key, why, "NodeDiagnoses cannot be written; nodewhy tries again until it can");
         }
         if failure.is_some() && Some(waiting.task.term) == self.term {
             self.queue.failed(waiting, now);

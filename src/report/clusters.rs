@@ -66,7 +66,7 @@ fn in_text(clusters: &[OneCluster], style: Style) -> String {
         match seen {
             Ok(JudgedCluster { survey, .. }) => {
                 if !survey.diagnoses.is_empty() {
-                    let _ = writeln!(out, "  before its commands: {}\n", in_a_line(&use_context(name)));
+                    let _ = writeln!(out, "  first run: {}\n", in_a_line(&use_context(name)));
                 }
                 out.push_str(&text::render(survey, Style { now: survey.judged.at, ..style }));
             }

@@ -60,7 +60,7 @@ pub fn is_about(diagnosis: &NodeDiagnosis, name: &str) -> bool {
 /// One line each, incident by incident; in full also what was said of it, and how it ended.
 pub fn text(diagnoses: &[NodeDiagnosis], in_full: bool, now: DateTime<Utc>) -> String {
     if diagnoses.is_empty() {
-        return "No NodeDiagnosis is there: nothing was stuck, or the operator (nodewhy run) does not run here.\n"
+        return "There is no NodeDiagnosis: nothing was stuck, or the operator (nodewhy run) does not run here.\n"
             .into();
     }
     let entries = by_incident(diagnoses.iter().flat_map(|d| entries(d, now)).collect());
@@ -160,18 +160,21 @@ fn entries(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Vec<Entry> {
 
 /// The counts that a NodePool has for its machines.
 fn counted(machines: &PoolMachines) -> String {
-    let causes: Vec<_> =
-        machines.causes.iter().map(|of| format!("{} {} stuck of {} so far", of.cause, of.stuck, of.so_far)).collect();
+    let causes: Vec<_> = machines
+        .causes
+        .iter()
+        .map(|of| format!("{}: {} of {} machines still stuck", of.cause, of.stuck, of.so_far))
+        .collect();
     let mut said = causes.join(", ");
     if machines.failed_launches > 0 {
         let ran = TimeDelta::try_seconds(i64::try_from(machines.failed_launch_seconds).unwrap_or(i64::MAX));
-        let ran = ran.map_or_else(String::new, |ran| format!(", for {} of instances", duration(ran)));
+        let ran = ran.map_or_else(String::new, |ran| format!(", and the instances ran for {}", duration(ran)));
         let launches = if machines.failed_launches == 1 { "launch" } else { "launches" };
         said = format!("{said}; {} {launches} failed{ran}", machines.failed_launches);
     }
     match &machines.last_joined {
         Some(last) => format!("{said}; {} joined last, at {}.", last.name, timestamp(last.at)),
-        None => format!("{said}; none that is still there has joined."),
+        None => format!("{said}; no machine that still exists has joined."),
     }
 }
 

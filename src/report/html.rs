@@ -88,10 +88,9 @@ pub fn render(parts: &[Section], unread_clusters: &[String], live: Option<&Live>
                 }
                 footer {
                     p {
-                        "Made by nodewhy " (env!("CARGO_PKG_VERSION")) ". Of user data it shows the one line that is \
-                            to "
-                        "blame; values that look secret are masked. Names of your machines are in it: share it as you "
-                        "would share those."
+                        "Made by nodewhy " (env!("CARGO_PKG_VERSION")) ". It shows only the one line of user data that "
+                        "is to blame, and masks values that look secret. It contains names of your machines, so share "
+                        "it only with people who may know them."
                     }
                 }
                 p #said.quiet role="status" {}

@@ -91,13 +91,13 @@ fn is_machine(about: &About) -> bool {
     matches!(about.kind.as_str(), "NodeClaim" | "Node")
 }
 
-/// `No verdict explains 2 pods that Karpenter makes no machine for; Pod shop/web-0 waits longest, for 12m: did not …`
+/// `Karpenter makes no machine for 2 pods, and no verdict explains why. Pod shop/web-0 waits longest, for 12m: …`
 fn unplaced(waiting: &UnplacedPods, judged: &Judged) -> String {
     let UnplacedPods { pods, namespace, name, since, message } = waiting;
     let (pods, waits) = (counted_as(*pods, "pod"), duration(judged.at - *since));
     format!(
-        "No verdict explains {pods} that Karpenter makes no machine for; Pod {namespace}/{name} waits longest, for \
-         {waits}: {message}. Perhaps nothing offers what it asks for: kubectl describe pod -n {namespace} {name}"
+        "Karpenter makes no machine for {pods}, and no verdict explains why. Pod {namespace}/{name} waits longest, for \
+         {waits}: {message}. Perhaps no NodePool offers what it asks for: kubectl describe pod -n {namespace} {name}"
     )
 }
 
@@ -139,7 +139,7 @@ fn otherwise(otherwise: &Otherwise) -> String {
         differs.push(format!("not stuck yet: {}", named(not_stuck.clone())));
     }
     format!(
-        "The dump does not say when it was made. At {} ({}), {}. --now sets the time.",
+        "The dump does not say when it was made. Judged at {} ({}), the answer differs: {}. Pass the time with --now.",
         clock(*at),
         source(*by),
         differs.join("; ")

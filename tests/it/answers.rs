@@ -142,8 +142,8 @@ fn of_an_old_copy_both_times_are_told_and_fail_on_takes_the_worse() {
     let answer = dump.diagnose(&["--fail-on", "certain"]);
     answer.says(&[
         "at 2026-01-15T11:50:05Z (the newest time in the dump): nothing is stuck; 2 wait, the longest for 0s at Join.",
-        "At 2026-03-15T12:00:00Z (when the dump was written), also stuck: general-a (KubeletRefusesLabels Certain), \
-         general-b",
+        "Judged at 2026-03-15T12:00:00Z (when the dump was written), the answer differs: also stuck: general-a \
+         (KubeletRefusesLabels Certain), general-b",
     ]);
     assert_eq!(answer.code, Some(1));
     assert_eq!(dump.diagnose(&[]).code, Some(0));
@@ -157,7 +157,7 @@ fn kubelets_that_report_settle_the_time() {
     answer.says(&[
         "Judged 2 NodeClaims, 1 Node at 2026-01-15T11:51:00Z (the newest time in the dump): nothing is stuck; 2 wait",
     ]);
-    assert!(!answer.out.contains("--now sets the time"), "{}", answer.out);
+    assert!(!answer.out.contains("Pass the time with --now"), "{}", answer.out);
     assert_eq!(answer.code, Some(0));
     Dump::of(&objects, "2026-01-15T11:56:00Z")
         .diagnose(&[])
@@ -187,7 +187,7 @@ fn collect_says_when_it_looked() {
     for text in [&list, &yaml] {
         let answer = Dump::text(text, "2020-01-01T00:00:00Z").diagnose(&[]);
         answer.says(&["at 2026-01-15T12:04:00Z (when it was collected): 2 are stuck."]);
-        assert!(!answer.out.contains("--now sets the time"), "{}", answer.out);
+        assert!(!answer.out.contains("Pass the time with --now"), "{}", answer.out);
     }
 }
 
@@ -301,7 +301,7 @@ fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
     };
     with(vec![reporting("2026-01-15T11:59:30Z")]).says(&[
         "nothing is stuck",
-        "No verdict explains 2 pods that Karpenter makes no machine for; Pod shop/older waits longest, for 30m",
+        "Karpenter makes no machine for 2 pods, and no verdict explains why. Pod shop/older waits longest, for 30m",
         "did not tolerate taint a=b:NoSchedule",
         "kubectl describe pod -n shop older",
     ]);
@@ -313,7 +313,7 @@ fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
                 "lastTransitionTime": "2026-01-15T11:00:00Z"},
             {"type": "Ready", "status": "False", "reason": "UnhealthyDependents", "message": "SubnetsReady=False", "lastTransitionTime": "2026-01-15T11:00:00Z"}]}});
     let told = with(vec![reporting("2026-01-15T11:59:30Z"), unready]);
-    assert!(told.out.contains("1 is stuck") && !told.out.contains("No verdict explains"), "{}", told.out);
+    assert!(told.out.contains("1 is stuck") && !told.out.contains("no verdict explains"), "{}", told.out);
 }
 
 #[test]

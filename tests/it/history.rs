@@ -93,8 +93,8 @@ fn what_stood_under_a_name_before_and_what_a_pool_counts_is_told_too() {
         rows[0].contains("NodePool/general") && rows[1].contains(" again ") && rows[2].contains("NoCapacity"),
         "{out}"
     );
-    let counted = "NoRouteOut 2 stuck of 9 so far; 7 launches failed, for 1h 45m of instances; general-ok joined last, \
-                   at 2026-01-15 06:00:00Z.";
+    let counted = "NoRouteOut: 2 of 9 machines still stuck; 7 launches failed, and the instances ran for 1h 45m; \
+                   general-ok joined last, at 2026-01-15 06:00:00Z.";
     assert!(out.contains(counted) && out.contains("again had no capacity."), "{out}");
 }
 

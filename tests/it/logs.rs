@@ -248,7 +248,7 @@ fn of_a_log_without_a_known_line_no_step_is_told() {
     assert!(err.contains("no line of it is known") && err.contains(&format!("log of {INSTANCE}: 1 lines\n")), "{err}");
     let log = write(folder.path(), &format!("{INSTANCE}-messages.log"), refused().as_bytes());
     let (_, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
-    assert!(err.contains("the last step that it tells of: ") && !err.contains("no line of it is known"), "{err}");
+    assert!(err.contains("last boot step in it: ") && !err.contains("no line of it is known"), "{err}");
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn make(name: &str, now: DateTime<Utc>) -> Result<Issued, rcgen::Error> {
 
 /// Keeps the certificate, for as long as the webhook serves.
 pub(super) async fn keep(home: Home, served: Arc<ServedCertificate>) {
-    // The first failure is told, and not each that follows.
+    // It logs the first failure, not each that follows.
     let mut failing = None;
     loop {
         let error = match timeout(TIMEOUT, look(&home, &served)).await {

@@ -76,7 +76,7 @@ async fn validate(State(reviewer): State<Arc<Reviewer>>, request: Request) -> Re
 async fn review(reviewer: Arc<Reviewer>, request: Request) -> Result<String, (StatusCode, &'static str)> {
     // Before the body is read, so that few bodies are held at once.
     let permit = Arc::clone(&reviewer.permits).acquire_owned().await;
-    let permit = permit.map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "no reviews any more\n"))?;
+    let permit = permit.map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "nodewhy is shutting down\n"))?;
     let body = axum::body::to_bytes(request.into_body(), BODY).await;
     let body = body.map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "too large, or cut off\n"))?;
     judge(reviewer, body, permit).await.ok_or((StatusCode::BAD_REQUEST, "not an AdmissionReview\n"))

@@ -75,7 +75,7 @@ async fn page(State(wait): State<mpsc::Sender<Reader>>) -> Response {
     if let Ok(Some(page)) = page.await {
         return Html(page).into_response();
     }
-    let why = if has_room { "no verdicts yet: /readyz says why\n" } else { "too many ask for the page at once\n" };
+    let why = if has_room { "no verdicts yet: /readyz says why\n" } else { "too many requests for the page at once\n" };
     (StatusCode::SERVICE_UNAVAILABLE, [(header::REFRESH, "2")], why).into_response()
 }
 

@@ -16,7 +16,7 @@ pub(super) fn fenced(client: Client, leads: Leads, term: u64) -> Client {
             if may_write {
                 client.send(request).await
             } else {
-                Err(kube::Error::Service("this replica no longer leads in the term in which this was decided".into()))
+                Err(kube::Error::Service("not sent: this replica no longer leads in the term that decided it".into()))
             }
         }
     });

@@ -40,7 +40,7 @@ impl RetryAfter {
         }
     }
 
-    /// How much of that wait is left. It is told once.
+    /// How much of that wait is left. Only the first call returns it.
     pub(super) fn take(&self, now: Instant) -> Option<Duration> {
         let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(until.saturating_duration_since(now))

@@ -84,12 +84,12 @@ impl<'d> Chapter<'d> {
                     @if status.recurrences > 0 { p { (status.recurrences) " earlier machines failed the same way." } }
                 }
                 @if let Some(cluster) = self.cluster {
-                    section { h3 { "Before its commands" } (command(&use_context(cluster))) }
+                    section { h3 { "First run" } (command(&use_context(cluster))) }
                 }
                 @if let Some(blame) = &status.blame { (caret::figure(blame)) }
                 @if is_suspected { (suspects(&status.suspects, true)) }
                 (questions(status))
-                @if let Some(fix) = &status.fix { (mend(fix)) }
+                @if let Some(fix) = &status.fix { (how_to_fix(fix)) }
                 @if !is_suspected { (suspects(&status.suspects, false)) }
                 (self.machines.section())
                 (because(status))
@@ -123,7 +123,7 @@ fn command(command: &str) -> Markup {
     }
 }
 
-fn mend(fix: &Fix) -> Markup {
+fn how_to_fix(fix: &Fix) -> Markup {
     html! {
         section {
             h3 { "Fix" }

@@ -58,7 +58,7 @@ impl<'d> Machines<'d> {
                     }
                 }
                 @if self.lanes.len() > IN_WORDS {
-                    p.muted { "Any other in words: " code { "nodewhy diagnose NAME -o html" } }
+                    p.muted { "For any other machine, run " code { "nodewhy diagnose NAME -o html" } }
                 }
             }
         }

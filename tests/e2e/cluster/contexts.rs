@@ -62,7 +62,7 @@ fn one_that_is_gone_hides_no_other() {
     assert!(place("Cluster sick\n") < place("NodeClaim general-7xk2p"));
     assert!(place("NodeClaim general-7xk2p") < place("Cluster healthy\n"));
     assert!(place("Cluster healthy\n") < place("gone could not be read: https://127.0.0.1:"));
-    place("before its commands: kubectl config use-context sick\n");
+    place("first run: kubectl config use-context sick\n");
     assert!(!out.contains("use-context healthy") && !out.contains("elsewhere"), "{out}");
     assert!(out.ends_with("Read 2 of 3 clusters: 1 is stuck, in sick.\n"), "{out}");
 

@@ -178,8 +178,8 @@ pub const SECURITY_GROUP_RULES: CauseCandidate = CauseCandidate {
     },
 };
 
-const NO_RULE: &str = "no rule for outbound 443 to the API server, or no rule of the API server's group that admits 443 \
-                       from these groups";
+const NO_RULE: &str = "no rule for outbound 443 to the API server, or no rule of the API server's group that admits \
+                       443 from these groups";
 
 fn group_rules(class: &NodeClass) -> String {
     let groups: Vec<&str> = class.status.security_groups.iter().map(|group| group.id.as_str()).collect();
