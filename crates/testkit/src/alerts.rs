@@ -9,7 +9,7 @@ use crate::project;
 /// The first paragraph under "Fix" of a cause's page, as text; a table, or commands alone, is no sentence.
 fn sentence(page: &str) -> Option<String> {
     let (_, rest) = page.split_once("\n## Fix\n")?;
-    // The alert has one line for it, so what a list has one below the other follows one another.
+    // An alert carries the fix in one line, so the items of a list follow one another.
     let lines = rest.trim_start().split("\n\n").next()?.lines().map(str::trim_start);
     let paragraph = lines.map(|line| line.strip_prefix("- ").unwrap_or(line)).collect::<Vec<_>>().join(" ");
     if paragraph.starts_with(['|', '`', ' ']) || rest.trim_start_matches('\n').starts_with("    ") {
