@@ -1366,6 +1366,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "kubelet",
         "max_pods",
         "odd_fields",
+        "overlay",
         "overridden",
         "requirements",
         "schedule",
@@ -1384,6 +1385,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
                 ![
                     "EC2NodeClass",
                     "ConfigMap",
+                    "NodeOverlay",
                     "NodePool",
                     "UserData",
                     "DoesNotExist",
