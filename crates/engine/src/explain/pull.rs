@@ -35,11 +35,10 @@ pub const NO_LOGIN_TO_ECR: Pull = Pull {
 /// exit code does not tell why it fails.
 /// Sources: kubernetes v1.36.3 pkg/credentialprovider/plugin/plugin.go `runPlugin`;
 /// kubernetes/cloud-provider-aws#596, bottlerocket-os/bottlerocket#3069.
-pub const PROVIDER_FAILS: &str = "Read the error of the credential provider: it follows the exit code, or run the \
-    program on the node with the request of the kubelet. If it does not support the API version, build or pin an AMI \
-    whose ecr-credential-provider is as new as its kubelet. If AWS denies it, attach \
-    AmazonEC2ContainerRegistryPullOnly to the node role. If it gets no answer, give the subnet a way to ECR's API: a \
-    NAT gateway, or a VPC endpoint for ecr.api in addition to the one for ecr.dkr. Then replace the node.";
+pub const PROVIDER_FAILS: &str = "Read the error behind the exit code. If it names an API version, use an AMI whose \
+    ecr-credential-provider is as new as its kubelet. If AWS denies the call, attach \
+    AmazonEC2ContainerRegistryPullOnly to the node role. If nothing answers, give the subnet a NAT gateway or a VPC \
+    endpoint for ecr.api. Then replace the node.";
 
 /// The region's images of EKS are another account's.
 const OF_ANOTHER_ACCOUNT: Pull = Pull {
