@@ -28,6 +28,10 @@ impl LetIn {
         Self { seen: seen.into(), proof }
     }
 
+    pub(crate) fn text(&self) -> &str {
+        &self.proof
+    }
+
     /// Rules out the causes that would reject a role.
     pub(crate) fn excludes(self, role: &str) -> Opinion {
         Opinion::ruled_out(self.seen, format!("the node role {role} is authorized: {}", self.proof))

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::logged::{self, Root};
-use crate::facts::{access_entry, aws_auth_role, node_role, webhook};
+use crate::facts::{access_entry, aws_auth_role, node_role, role_in_use, webhook};
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -60,6 +60,8 @@ fn check(case: &Case) -> Opinion {
         other_name(case, &root, known, own)
     } else if case.is_elsewhere() {
         by_token(case, &root)
+    } else if let Some(proof) = role_in_use::is_let_in(case).filter(|_| root.fact.trouble == Trouble::Unauthorized) {
+        with_role_of_others(case, &root, proof.text())
     } else {
         let_in(case, &root)
     };
@@ -241,6 +243,30 @@ fn by_token(case: &Case, root: &Root<'_>) -> Finding {
                 .namespace(namespace)
                 .field("spec.template.spec.containers[0].env"),
         )
+}
+
+/// Others with the same role are authorized, so the token is at fault, or the machine has another role.
+/// Source: AWS IAM user guide, "Troubleshoot Signature Version 4": a signature is valid for 15 minutes.
+fn with_role_of_others(case: &Case, root: &Root<'_>, proof: &str) -> Finding {
+    let finding = root.finding(case);
+    let finding = Finding { confidence: finding.confidence.min(Confidence::Likely), ..finding };
+    let blame = joins_from_same_subnet(case).and_then(|_| case.class_field("spec.amiSelectorTerms"));
+    finding
+        .adding(&format!(
+            "The role itself is authorized: {proof}. So the token is wrong, most often because the clock of the \
+             machine is."
+        ))
+        .fix(
+            "Compare the clock of the machine with UTC: AWS refuses a token that is signed with a time 15 minutes off. \
+             If the clock is wrong, use an image with chrony that reads the hardware clock as UTC. If it is right, \
+             check whether the instance has the role of the node class.",
+        )
+        .step(
+            Risk::Inspect,
+            "Compare the last times of the console with the time of the answer",
+            case.instance_id().map(|id| format!("aws ec2 get-console-output --latest --instance-id {id}")),
+        )
+        .blaming(blame)
 }
 
 const OUTLIVED: &str = "If the entry is older than the role, it belongs to an earlier role of the same name: delete it \
