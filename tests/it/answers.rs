@@ -127,8 +127,8 @@ fn a_quiet_dump_is_judged_when_it_was_written() {
     dump.diagnose(&[]).says(&[
         "KubeletRefusesLabels (Certain)",
         "Judged 2 NodeClaims, 0 Nodes at 2026-01-15T12:00:00Z (when the dump was written): 2 are stuck",
-        "At 2026-01-15T11:50:05Z (the newest time in the dump), not stuck yet: general-a, general-b. --now sets the \
-         time.",
+        "Judged at 2026-01-15T11:50:05Z (the newest time in the dump), the answer differs: not stuck yet: general-a, \
+         general-b. Pass the time with --now.",
     ]);
     assert_eq!(dump.diagnose(&["--fail-on", "certain"]).code, Some(1));
     let judged = &dump.diagnose(&["-o", "json"]).json()["judged"];

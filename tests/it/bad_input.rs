@@ -398,7 +398,7 @@ fn what_cannot_be_watched_is_said_with_the_reason() {
     let dump = Dump::new();
     let good = dump.file("good.yaml", STUCK);
     run(&["-f", good.to_str().unwrap(), "--watch"], "").complains(&["--watch needs a cluster", "do not change"]);
-    run(&["--watch"], "").complains(&["--watch", "takes no --now"]);
+    run(&["--watch"], "").complains(&["--watch", "remove --now"]);
 }
 
 /// Runs under a limit of memory, as a shell sets it: input that explodes ends there.

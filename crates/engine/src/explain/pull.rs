@@ -23,11 +23,10 @@ pub const REFUSED_BY_ECR: Pull = Pull {
 /// goes on without; awsdocs/amazon-eks-user-guide#110, where only the endpoint for ecr.api was missing;
 /// kubernetes/cloud-provider-aws#596, where the provider of the image did not know the kubelet's API version.
 pub const NO_LOGIN_TO_ECR: Pull = Pull {
-    why: "the node has no login to ECR: its credential provider, the role, or the way to api.ecr",
-    fix: "Read the kubelet's log for \"credential provider\": it tells whether the image's ecr-credential-provider \
-          fails. Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly works \
-          too). In a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC \
-          endpoint for ecr.api in addition to the one for ecr.dkr.",
+    why: "the node has no login to ECR",
+    fix: "Read the kubelet's log for \"credential provider\": the ecr-credential-provider of the image may fail. Attach \
+          AmazonEC2ContainerRegistryPullOnly (or ReadOnly) to the node role. In a private subnet add a NAT gateway or \
+          a VPC endpoint for ecr.api, in addition to the one for ecr.dkr.",
     is_about_network: false,
 };
 

@@ -21,6 +21,7 @@ pub static RULE: Rule = Rule {
         Input::NodeClaims,
         Input::NodeClasses,
         Input::AwsAuth,
+        Input::Events,
         Input::CertificateSigningRequests,
         Input::Pods,
         Input::Deployments,
