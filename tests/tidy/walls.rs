@@ -38,19 +38,23 @@ const IO: [&str; 22] = [
 const READERS: [&str; 4] = ["serde", "serde-saphyr", "serde_json", "toml"];
 const LOGS: [&str; 8] =
     ["aho-corasick", "base64", "chrono", "memchr", "nodewhy-readers", "serde", "serde_json", "toml"];
-const ENGINE: [&str; 13] = [
+// The schemas of kinds need three: kube-cel for their rules, regex for their patterns, and strsim for misspelt fields.
+const ENGINE: [&str; 16] = [
     "arcstr",
     "chrono",
     "json-patch",
     "k8s-openapi",
+    "kube-cel",
     "kube-core",
     "kube-derive",
     "nodewhy-logs",
     "nodewhy-readers",
+    "regex",
     "schemars",
     "serde",
     "serde-saphyr",
     "serde_json",
+    "strsim",
     "thiserror",
 ];
 
