@@ -4,12 +4,13 @@ use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::Case;
-use crate::explain::pull;
+use crate::explain::{logged, pull};
 use crate::facts::custom_networking::custom_networking;
 use crate::facts::{cni_permissions, network_plugin};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, Pod};
 use crate::upstream::vpc_cni;
+use logs::fact::Trouble;
 
 const STAGES: &[Stage] = &[Stage::Initialize, Stage::Ready];
 
@@ -339,8 +340,11 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
     },
 };
 
-/// A Node whose kubelet has posted a status and no longer does.
+/// A Node whose kubelet has posted a status and no longer does. The verdict itself names a kernel panic.
 fn silent<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Condition)> {
+    if logged::of_kind(case, Trouble::KernelPanicked).is_some() {
+        return None;
+    }
     let node = case.node?;
     Some((node, node.condition("Ready").filter(|c| c.reason == "NodeStatusUnknown")?))
 }

@@ -135,8 +135,7 @@ fn check(case: &Case) -> Opinion {
     });
     let summary = format!("The kubelet of Node {} {what}: {why}{tail}{repair}", node.name());
     let finding = Finding::new(
-        // A kernel that panicked posts nothing any more.
-        if panic.is_some() { Confidence::Certain } else { Confidence::Likely },
+        Confidence::Likely,
         summary,
         Evidence::new(
             format!("Node/{}", node.name()),
