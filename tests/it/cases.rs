@@ -265,6 +265,7 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1465-half-of-the-runners-vanish-at-once", "machines in order that all go at once, as their NodePool permits"),
     ("1469-teardown-does-not-end", "a drain that Karpenter forgot"),
     ("1471-controller-works-on-some-machines-only", "pods of other workloads that do not reach the metadata service"),
+    ("1512-machines-fall-over-one-by-one", "NotReady for three minutes, and the console of another machine"),
     ("1513-ready-machine-whose-pods-lose-touch", "routes that another program takes away, seen on the machine only"),
     ("1514-old-image-will-not-go", "a drifted machine that works is not stuck"),
     ("1515-second-old-machine-waits-for-nobody", "a drifted machine that works is not stuck"),
