@@ -6,13 +6,15 @@ use crate::objects::{Webhook, WebhookConfiguration};
 
 pub(crate) const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
-/// The name of the webhook, also from a log that escapes its quotes.
+/// The same words in a log, which escapes quotes.
+const ESCAPED: &str = "webhook \\\"";
+
+/// The name of the webhook.
 /// Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go:
 /// `failed calling webhook "NAME"`, `admission webhook "NAME" denied the request`.
 pub(crate) fn named(said: &str) -> Option<&str> {
-    let (_, rest) = said.split_once("webhook ")?;
-    let name = rest.strip_prefix("\\\"").or(rest.strip_prefix('"'))?;
-    name.split(['\\', '"']).next().filter(|name| !name.is_empty())
+    let (_, rest) = said.split_once("webhook \"").or_else(|| said.split_once(ESCAPED))?;
+    rest.split(['\\', '"']).next().filter(|name| !name.is_empty())
 }
 
 /// The name of the policy.
