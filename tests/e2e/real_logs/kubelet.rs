@@ -400,6 +400,10 @@ const NOT_HERE: &[(&str, &str)] = &[
         "the API server says it of what the kubelet checks before",
     ),
     (
+        "error execing credential provider plugin {provider} for image {}.dkr{}: {error}",
+        "it needs a pod whose image is in ECR, and a provider that fails",
+    ),
+    (
         "No space left on device
         no space left on device",
         "whoever finds its disk full says it",
