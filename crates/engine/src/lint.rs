@@ -398,6 +398,7 @@ impl Cluster {
             }
         }
         for (key, piece) in &self.pieces {
+            let Some(object) = piece.value() else { continue };
             let blame = Blame::object("", &key.0, &key.1);
             let told: Vec<String> = report
                 .findings
@@ -406,11 +407,11 @@ impl Cluster {
                 .filter_map(|finding| finding.blame.field.clone())
                 .collect();
             let is_told = |field: &str| told.iter().any(|own| odd::touch(own, field));
-            let mut flaws = schema::flaws(&blame, piece, &is_told);
+            let mut flaws = schema::flaws(&blame, &object, piece, &is_told);
             let is_refused = |field: &str| flaws.iter().any(|(own, _)| own.blame.field.as_deref() == Some(field));
-            let of_schedules = schedule::flaws(&blame, piece, &|field| is_told(field) || is_refused(field));
+            let of_schedules = schedule::flaws(&blame, &object, piece, &|field| is_told(field) || is_refused(field));
             flaws.extend(of_schedules);
-            flaws.extend(overlay::flaws(&blame, piece));
+            flaws.extend(overlay::flaws(&blame, &object, piece));
             report.findings.extend(flaws.into_iter().map(|(mistake, place)| mistake.at(&piece.file, place)));
         }
     }

@@ -5,6 +5,7 @@ use super::{Level, Mistake};
 use crate::api::Blame;
 use crate::upstream::schemas;
 use readers::userdata::has_expansion;
+use serde_json::Value;
 
 const API_VERSION: &str = "karpenter.sh/v1alpha1";
 
@@ -20,11 +21,10 @@ const OF_EC2: &[&str] = &[
 ];
 
 /// The mistakes in a NodeOverlay, each with its place.
-pub fn flaws(blame: &Blame, piece: &Piece) -> Vec<(Mistake, Place)> {
+pub fn flaws(blame: &Blame, object: &Value, piece: &Piece) -> Vec<(Mistake, Place)> {
     if blame.kind != "NodeOverlay" {
         return Vec::new();
     }
-    let Some(object) = piece.value() else { return Vec::new() };
     let of_version = version(blame, object["apiVersion"].as_str().unwrap_or_default());
     let of_version = of_version.map(|mistake| (mistake, piece.place(Some("apiVersion"), None)));
     let capacity = object["spec"]["capacity"].as_object().into_iter().flatten();

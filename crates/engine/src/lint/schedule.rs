@@ -33,10 +33,10 @@ const NAMED: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily"
 /// The schedules of a NodePool that Karpenter cannot read, each with its place. `is_told` knows the fields that have a
 /// finding.
 // karpenter v1.15.0 pkg/apis/v1/nodepool.go IsActive, GetAllowedDisruptions
-pub fn flaws(blame: &Blame, piece: &Piece, is_told: &dyn Fn(&str) -> bool) -> Vec<(Mistake, Place)> {
-    let Some(object) = piece.value().filter(|object| object["apiVersion"] == "karpenter.sh/v1") else {
+pub fn flaws(blame: &Blame, object: &Value, piece: &Piece, is_told: &dyn Fn(&str) -> bool) -> Vec<(Mistake, Place)> {
+    if object["apiVersion"] != "karpenter.sh/v1" {
         return Vec::new();
-    };
+    }
     let budgets = object["spec"]["disruption"]["budgets"].as_array().into_iter().flatten().enumerate();
     let mut flaws = Vec::new();
     for (at, budget) in budgets {

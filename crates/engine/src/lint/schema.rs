@@ -13,8 +13,7 @@ use serde_json::Value;
 use structure::{Misfit, has_placeholder, misfits};
 
 /// The mistakes in an object's `spec`, each with its place. Those that `is_told` knows have a finding that says more.
-pub fn flaws(blame: &Blame, piece: &Piece, is_told: &dyn Fn(&str) -> bool) -> Vec<(Mistake, Place)> {
-    let Some(object) = piece.value() else { return Vec::new() };
+pub fn flaws(blame: &Blame, object: &Value, piece: &Piece, is_told: &dyn Fn(&str) -> bool) -> Vec<(Mistake, Place)> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let Some(schema) = schemas::of(text("apiVersion"), text("kind")) else { return Vec::new() };
     let spec = &object["spec"];
