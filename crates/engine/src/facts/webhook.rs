@@ -29,10 +29,15 @@ pub(crate) fn holder<'w>(case: &Case<'w>, name: &str) -> Option<(&'static str, &
     case.cluster.webhooks(name).min_by_key(|(.., webhook)| webhook.failure_policy == "Ignore")
 }
 
+/// A configuration whose webhooks are to be changed.
+pub(crate) fn blame(kind: &str, config: &str) -> Blame {
+    Blame::object(ADMISSION, kind, config).field("webhooks")
+}
+
 /// The object that refuses, if the message names it and the cluster has it.
 pub(crate) fn refusing(case: &Case, said: &str) -> Option<Blame> {
     if let Some((kind, config, _)) = named(said).and_then(|name| holder(case, name)) {
-        return Some(Blame::object(ADMISSION, kind, &config.metadata.name).field("webhooks"));
+        return Some(blame(kind, &config.metadata.name));
     }
     named_policy(said).map(|policy| Blame::object(ADMISSION, "ValidatingAdmissionPolicy", policy))
 }

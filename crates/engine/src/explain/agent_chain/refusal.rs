@@ -128,8 +128,7 @@ impl RefusedPods<'_> {
         if let Some(webhook) = webhook::named(said) {
             let (blame, held) = match webhook::holder(case, webhook) {
                 Some((kind, config, webhook)) => {
-                    let blame = Blame::object(ADMISSION, kind, &config.metadata.name);
-                    (blame.field("webhooks"), format!(" ({})", told(webhook)))
+                    (webhook::blame(kind, &config.metadata.name), format!(" ({})", told(webhook)))
                 }
                 None => (Blame::object(ADMISSION, "MutatingWebhookConfiguration", webhook), String::new()),
             };

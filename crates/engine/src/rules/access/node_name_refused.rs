@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::facts::kubelet_without_node::{Whose, of_this_machine};
+use crate::facts::webhook;
 use crate::objects::Webhook;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -89,9 +90,7 @@ fn check(case: &Case) -> Opinion {
         "Does an admission webhook or policy refuse the Node? It leaves the same trace.",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",
     );
-    let of_webhook = asked.map(|(kind, config, _)| {
-        Blame::object("admissionregistration.k8s.io/v1", kind, &config.metadata.name).field("webhooks")
-    });
+    let of_webhook = asked.map(|(kind, config, _)| webhook::blame(kind, &config.metadata.name));
     let blamed = of_webhook.or_else(|| blame(case));
     finding.blaming(blamed.unwrap_or_else(|| Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()))).into()
 }

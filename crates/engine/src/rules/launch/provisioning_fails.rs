@@ -223,7 +223,7 @@ fn webhook_refuses(case: &Case, round: FailingRound, error: &str) -> Option<Find
                 webhook.name.clone(),
                 "the API server calls it before it accepts the object",
             ))
-            .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, name).field("webhooks"))
+            .blaming(webhook::blame(kind, name))
             .fix(
                 "Get the service of the webhook running, or exclude Karpenter's objects from its rules. If the webhook \
                  is left over, delete it.",

@@ -1,9 +1,10 @@
 //! A webhook of an earlier Karpenter was left behind, no service answers it any more, and it fails closed.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::api::{Confidence, Evidence, Link, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::case::{Case, admission};
+use crate::facts::webhook;
 use crate::objects::WebhookService;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -61,7 +62,7 @@ fn check(case: &Case) -> Opinion {
         Link::new(case.subject(), "pods wait, and no NodeClaim has appeared since"),
         Link::new(format!("{kind}/{config}"), "it refuses every NodeClaim"),
     ])
-    .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, config).field("webhooks"))
+    .blaming(webhook::blame(kind, config))
     .fix(
         "Delete what is left of Karpenter's webhooks (validation.webhook.karpenter.sh and similar ones). Or switch \
          them on again, if this version still has them (Helm: webhook.enabled=true).",

@@ -1,9 +1,10 @@
 //! A webhook that handles each change of a Node does not run and fails closed.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::api::{Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
+use crate::facts::webhook;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Webhook, WebhookConfiguration, WebhookService};
 use crate::rules::Rule;
@@ -115,7 +116,7 @@ fn refused(
             Link::new(format!("{kind}/{config}"), "it rejects every change of a Node"),
             Link::new(format!("Pod/{}", pod.metadata.name), waits),
         ])
-        .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, config).field("webhooks"))
+        .blaming(webhook::blame(kind, config))
         .fix(format!(
             "Exclude nodes from the rules of webhook {}, or let it fail open (failurePolicy: Ignore). Also let its \
              pods run on nodes that do not wait for it. Neither disrupts running pods.",
