@@ -61,7 +61,9 @@ fn check(case: &Case) -> Opinion {
         other_name(case, &root, known, own)
     } else if case.is_elsewhere() {
         by_token(case, &root)
-    } else if let Some(proof) = role_in_use::is_let_in(case).filter(|_| root.fact.trouble == Trouble::Unauthorized) {
+    } else if root.fact.trouble == Trouble::Unauthorized
+        && let Some(proof) = role_in_use::is_let_in(case)
+    {
         with_role_of_others(case, &root, proof.text())
     } else {
         let_in(case, &root)

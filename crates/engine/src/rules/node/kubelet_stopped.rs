@@ -150,8 +150,8 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
-    let finding = match said {
-        Some((word, event)) => finding
+    let finding = match (said, panic) {
+        (Some((word, event)), _) => finding
             .with(
                 Evidence::new(format!("Event/{}", event.metadata.name), "reason", word.reason, word.because)
                     .figures(format!("{} times", event.times())),
@@ -161,11 +161,11 @@ fn check(case: &Case) -> Opinion {
                 Link::new(format!("Event/{}", event.metadata.name), format!("{}: {}", word.reason, event.said())),
             ])
             .fix(word.fix),
-        None if panic.is_some() => finding.with_all(panic.map(|panic| panic.evidence())).fix(PANICKED),
-        None if orphan => finding
+        (None, Some(panic)) => finding.with(panic.evidence()).fix(PANICKED),
+        (None, None) if orphan => finding
             .fix("Find out whether an instance with that private DNS name still runs. If none does, delete the Node."),
-        None if !finding.fix.is_empty() => finding,
-        None => finding.fix(
+        (None, None) if !finding.fix.is_empty() => finding,
+        (None, None) => finding.fix(
             "Look at the instance. The usual reasons are memory, disk or network. If it does not recover, replace the \
              node, which removes its pods.",
         ),
