@@ -256,8 +256,8 @@ fn with_role_of_others(case: &Case, root: &Root<'_>, proof: &str) -> Finding {
     let blame = joins_from_same_subnet(case).and_then(|_| case.class_field("spec.amiSelectorTerms"));
     finding
         .adding(&format!(
-            "The role itself is authorized: {proof}. So the token is wrong, most often because the clock of the \
-             machine is."
+            "The role itself is authorized: {proof}. So the API server rejects the token. Most often the clock of the \
+             machine is wrong."
         ))
         .fix(
             "Compare the clock of the machine with UTC: AWS refuses a token that is signed with a time 15 minutes off. \
