@@ -574,6 +574,8 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("1716-dotnet-front-after-addon-update", "a Node without the resource"),
     ("1723-canonical-image-big-volume", "a machine under pressure"),
     ("1726-drift-to-the-may-image", "a pull that fails"),
+    ("1733-no-more-proxy-no-more-nodes", "an agent that fails"),
+    ("1734-old-inference-family-on-new-bottlerocket", "a Node without the resource"),
     ("1262-new-nodes-removed-within-two-minutes", "a taint that comes onto Nodes"),
     ("1270-new-spot-node-takes-no-pods", "a machine under pressure"),
     ("1298-pods-crash-on-the-two-new-machines", "pods that fail"),
