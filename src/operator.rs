@@ -32,6 +32,7 @@ use crate::operator::watch::{Access, Pods, Unwatched, Watches};
 use crate::report::{self, Background};
 use chrono::{DateTime, SubsecRound, Utc};
 use engine::api::judged::JudgedBy;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::diagnose::survey::Survey;
 use engine::objects::input::{Input, Object};
@@ -453,7 +454,7 @@ impl Operator<'_> {
 
     /// The page that `diagnose -o html` would print for the present objects.
     fn live_page(&self) -> String {
-        let survey = Survey::of(self.triage.cluster(), self.now(), JudgedBy::Present, &self.thresholds);
+        let survey = Survey::of(Judging::new(self.triage.cluster(), self.now(), &self.thresholds), JudgedBy::Present);
         let failed = |(name, state): (&str, &SourceState)| match state {
             SourceState::Failed(ReadFailure::NotInstalled) | SourceState::Pending | SourceState::Read => None,
             SourceState::Failed(failure) => Some((name.to_owned(), failure.clone())),

@@ -1,5 +1,6 @@
 //! What a machine may cost, in counted bytes and allocations: figures that do not depend on the day or the computer.
 
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -45,7 +46,7 @@ fn a_machine() {
     eprintln!("{bytes} bytes for a Node and its NodeClaim");
 
     let region = Region::new(ALLOCATOR);
-    assert_eq!(diagnose(&state, now(), &Thresholds::default()), [], "a healthy fleet");
+    assert_eq!(diagnose(Judging::new(&state, now(), &Thresholds::default())), [], "a healthy fleet");
     let judged = region.change().allocations;
     assert!(bytes <= 2_970, "{bytes} bytes for a Node and its NodeClaim");
     assert!(judged <= 4 * MACHINES, "{judged} allocations to judge {MACHINES} healthy machines");
@@ -55,7 +56,7 @@ fn a_machine() {
         state.apply(object(Input::NodeClaims, &claim(n, Fate::Young)), now());
     }
     let region = Region::new(ALLOCATOR);
-    assert_eq!(diagnose(&state, now(), &Thresholds::default()), [], "a fleet that grows");
+    assert_eq!(diagnose(Judging::new(&state, now(), &Thresholds::default())), [], "a fleet that grows");
     let judged = (region.change().allocations - judged) / YOUNG;
     assert!(judged <= 100, "{judged} allocations to judge a young machine");
 
@@ -65,7 +66,7 @@ fn a_machine() {
         state.apply(object(Input::NodeClaims, &claim(n, Fate::Stuck)), now());
     }
     let region = Region::new(ALLOCATOR);
-    let diagnoses = diagnose(&state, now(), &Thresholds::default());
+    let diagnoses = diagnose(Judging::new(&state, now(), &Thresholds::default()));
     let change = region.change();
     assert_eq!(diagnoses.len(), MACHINES);
     let kept = (change.bytes_allocated - change.bytes_deallocated) / MACHINES;
@@ -90,7 +91,7 @@ fn beside_a_log(mut state: ClusterState) {
         journeys.for_each(|journey| drop(state.apply(Object::MachineLog(MachineLog::new(journey)), now())));
     }
     let region = Region::new(ALLOCATOR);
-    let diagnoses = diagnose(&state, now(), &Thresholds::default());
+    let diagnoses = diagnose(Judging::new(&state, now(), &Thresholds::default()));
     let change = region.change();
     let causes: BTreeSet<&str> = diagnoses.iter().filter_map(|d| Some(d.status.as_ref()?.cause.as_ref())).collect();
     assert_eq!((diagnoses.len(), causes), (MACHINES, BTreeSet::from(["ApiServerUnreachable"])));

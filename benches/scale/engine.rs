@@ -1,6 +1,7 @@
 //! The engine alone: the whole fleet at once, and one change after the other.
 
 use crate::measure::{Row, timed};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -34,7 +35,7 @@ pub fn judge(n: usize) -> Vec<Row> {
             );
         }
         let found = timed(&format!("engine: judge {} {what}", 10 * n), &mut rows, || {
-            diagnose(&state, now(), &Thresholds::default())
+            diagnose(Judging::new(&state, now(), &Thresholds::default()))
         });
         assert_eq!(found.len(), (0..10 * n).filter(|machine| fate(*machine) == Fate::Stuck).count());
     }
@@ -49,7 +50,7 @@ pub fn incidents(n: usize) -> Vec<Row> {
         for machines in [n, 2 * n] {
             let state = incident.fleet(machines);
             let what = format!("engine: judge {machines}, {}", incident.what);
-            timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+            timed(&what, &mut rows, || diagnose(Judging::new(&state, now(), &Thresholds::default())));
         }
     }
     rows
@@ -64,7 +65,7 @@ pub fn strangers(n: usize) -> Vec<Row> {
         let what = format!("engine: read {machines} NodeClaims, and as many Nodes without a providerID");
         let state = timed(&what, &mut rows, || state_of(&objects));
         let what = format!("engine: judge {machines} NodeClaims, and as many Nodes without a providerID");
-        let found = timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+        let found = timed(&what, &mut rows, || diagnose(Judging::new(&state, now(), &Thresholds::default())));
         assert_eq!(found.len(), 2 * machines);
     }
     for machines in [n, 2 * n] {
@@ -72,7 +73,7 @@ pub fn strangers(n: usize) -> Vec<Row> {
         let state = state_of(&objects);
         let what =
             format!("engine: judge {machines} NodeClaims, as many refused kubelets, and as many certificate requests");
-        let found = timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+        let found = timed(&what, &mut rows, || diagnose(Judging::new(&state, now(), &Thresholds::default())));
         assert_eq!(found.len(), machines);
     }
     for machines in [n, 2 * n] {
@@ -80,7 +81,7 @@ pub fn strangers(n: usize) -> Vec<Row> {
         let state = state_of(&objects);
         let what =
             format!("engine: judge {machines} NodeClaims, and as many Nodes left over whose kubelets started again");
-        let found = timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+        let found = timed(&what, &mut rows, || diagnose(Judging::new(&state, now(), &Thresholds::default())));
         assert!(found.len() >= machines, "{}", found.len());
     }
     rows

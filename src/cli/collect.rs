@@ -7,6 +7,7 @@ use crate::ingest::collect;
 use chrono::Utc;
 use clap::Args;
 use engine::api::judged::JudgedBy;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
@@ -34,7 +35,7 @@ pub fn run(args: &Collect) -> ExitCode {
         if !args.logs {
             return Vec::new();
         }
-        let survey = Survey::of(state, now, JudgedBy::Present, &thresholds);
+        let survey = Survey::of(Judging::new(state, now, &thresholds), JudgedBy::Present);
         let read = KnownLogs::default().take_into(client, state, &survey, now, &thresholds).await;
         notes.extend(read.notes);
         read.logs

@@ -10,6 +10,7 @@ use crate::report::Format;
 use crate::report::clusters;
 use crate::report::one_cluster::{JudgedCluster, OneCluster};
 use chrono::Utc;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
@@ -53,7 +54,7 @@ async fn look(args: &Diagnose, context: &str, progress: &Progress) -> Result<Jud
     let (mut state, mut notes) = (ClusterState::default(), Vec::new());
     let connection = connect(&flags).await.map_err(Nothing::Unread)?;
     let mut seen = |object: &Object| progress.saw(object.input());
-    let judge = |state: &ClusterState| Survey::of(state, now, clock, &thresholds);
+    let judge = |state: &ClusterState| Survey::of(Judging::new(state, now, &thresholds), clock);
     let read = async {
         load_from(&connection, &mut state, now, &thresholds, &mut seen, &mut notes).await?;
         let survey = judge(&state);

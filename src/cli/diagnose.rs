@@ -9,6 +9,7 @@ use crate::report::{self, Background, Format, history};
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
 use engine::api::judged::JudgedBy;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::differences::differences;
@@ -54,7 +55,7 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     let (now, clock) = args.now();
     let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
-    let judge = |state: &ClusterState| Survey::of(state, now, clock, &thresholds);
+    let judge = |state: &ClusterState| Survey::of(Judging::new(state, now, &thresholds), clock);
     let mut unread = Vec::new();
     let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut |_| (), async |client, state, notes| {
         let survey = judge(state);
@@ -144,9 +145,9 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     if let Err(error) = ask_aws(&args.aws, &mut state, now, &thresholds) {
         return fail(&error, BAD_INPUT);
     }
-    let mut survey = Survey::of(&state, now, clock, &thresholds);
+    let mut survey = Survey::of(Judging::new(&state, now, &thresholds), clock);
     if let Some((at, clock)) = other {
-        survey = survey.or_at(&state, at, clock, &thresholds);
+        survey = survey.or_at(Judging::new(&state, at, &thresholds), clock);
     }
     let complaints = summary.complaints.iter().chain(&summary.suspicions).map(ToString::to_string);
     let unread: Vec<String> = complaints.chain(read.complaints.iter().cloned()).collect();
@@ -166,7 +167,7 @@ fn of_logs(args: &Diagnose) -> ExitCode {
         Some(now) => (now, JudgedBy::Given),
         None => (newest.unwrap_or_else(Utc::now), JudgedBy::Logged),
     };
-    let survey = Survey::of(&state, now, clock, &Thresholds::from(&args.thresholds));
+    let survey = Survey::of(Judging::new(&state, now, &Thresholds::from(&args.thresholds)), clock);
     let code = conclude(args, &state, args.about(&state, survey), &read.complaints);
     if read.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }

@@ -2,6 +2,7 @@
 
 use crate::ingest::pod_logs::{PodLogLimits, PodLogs, read};
 use chrono::{DateTime, Utc};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::log_source;
@@ -27,7 +28,7 @@ impl KnownLogs {
         thresholds: &Thresholds,
     ) -> PodLogs {
         let limits = PodLogLimits::default();
-        let sources = log_source::of_survey(state, survey, now, thresholds, limits.pods);
+        let sources = log_source::of_survey(Judging::new(state, now, thresholds), survey, limits.pods);
         let mut read = if sources.is_empty() { PodLogs::default() } else { read(client, &sources, limits, now).await };
         for log in &mut read.logs {
             let known = self.0.entry(log.metadata.name.to_string()).or_insert_with(|| log.clone());

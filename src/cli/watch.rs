@@ -12,6 +12,7 @@ use crate::report::{self, Background};
 use chrono::Utc;
 use engine::api::NodeDiagnosis;
 use engine::api::judged::JudgedBy;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
@@ -103,9 +104,9 @@ async fn look(
     progress.end();
     loaded.map_err(|why| Failure { why, code: NO_CLUSTER })?;
     remarks.push(karpenter(&state));
-    let mut survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);
+    let mut survey = Survey::of(Judging::new(&state, now, &thresholds), JudgedBy::Present);
     if args.take_in_logs(&connection.client, &mut state, &survey, logs, remarks).await {
-        survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);
+        survey = Survey::of(Judging::new(&state, now, &thresholds), JudgedBy::Present);
     }
     let about = args.about(&state, survey).map_err(|why| Failure { why, code: BAD_INPUT })?;
     Ok((about, state))

@@ -7,6 +7,7 @@ use crate::kube_client::{PAGE, failure, resource_of};
 use chrono::{DateTime, Utc};
 use engine::api::Stage;
 use engine::case::Case;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::{Availability, ClusterState};
 use engine::objects::input::{ApiSource, Input, Object};
@@ -197,7 +198,7 @@ impl Reader<'_> {
     /// reasons: a cluster has too many to read them all.
     async fn pods(&mut self, thresholds: &Thresholds) {
         let wants_pods = |case: &Case| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate);
-        let stuck = Case::all(self.state, self.now, thresholds).filter(wants_pods);
+        let stuck = Case::all(Judging::new(self.state, self.now, thresholds)).filter(wants_pods);
         let nodes: BTreeSet<String> =
             stuck.filter_map(|case| case.node.map(|n| n.name().to_owned())).take(NODES).collect();
         self.state.mark(Input::Pods, Availability::Read);
@@ -222,7 +223,7 @@ impl Reader<'_> {
 
     /// Whether the kubelets of machines that do not join may create Nodes, where that is in doubt.
     async fn access(&mut self, thresholds: &Thresholds) {
-        let stuck = Case::all(self.state, self.now, thresholds);
+        let stuck = Case::all(Judging::new(self.state, self.now, thresholds));
         let identities: BTreeSet<Identity> = stuck.filter_map(|case| rules::identity_in_doubt(&case)).collect();
         for identity in identities.iter().take(IDENTITIES) {
             match review(self.client, identity).await {

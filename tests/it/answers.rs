@@ -3,6 +3,7 @@
 use assert_cmd::Command;
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::judged::JudgedBy;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
@@ -400,7 +401,10 @@ fn judged(folder: &Path) -> Survey {
     for journey in logs::load(&given.collect::<Vec<_>>(), &state, Bounds::default()).journeys {
         state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
     }
-    Survey::of(&state, at(expect["now"].as_str().expect("a time")), JudgedBy::Given, &Thresholds::default())
+    Survey::of(
+        Judging::new(&state, at(expect["now"].as_str().expect("a time")), &Thresholds::default()),
+        JudgedBy::Given,
+    )
 }
 
 fn shown(survey: &Survey, width: usize, details: bool) -> String {

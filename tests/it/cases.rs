@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use engine::api::{Confidence, NodeDiagnosis, Suspect};
 use engine::case::Case;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -92,7 +93,7 @@ fn faults(folder: &Path) -> Vec<String> {
     let summary = dump::load(&[folder.join("cluster.yaml")], &mut state);
     let mut faults: Vec<String> = summary.complaints.iter().map(ToString::to_string).collect();
     read_logs(folder, &mut state);
-    let diagnoses = diagnose(&state, expect.now, &Thresholds::default());
+    let diagnoses = diagnose(Judging::new(&state, expect.now, &Thresholds::default()));
     let named: BTreeSet<String> = diagnoses.iter().flat_map(names).collect();
     if expect.sick_alternatives.is_disjoint(&named) {
         faults.extend(expect.sick.difference(&named).map(|name| format!("{name} is sick and was not found")));
@@ -163,8 +164,9 @@ fn what_is_collected_of_a_real_case_gives_the_same_verdict_to_the_byte() {
         dump::load_from("the dump", dump.as_bytes(), &mut offline, &mut summary);
         assert_eq!((summary.complaints, summary.objects), (Vec::new(), objects.0.len()), "{}", folder.display());
         let now = expectation(&folder).now;
-        let judged =
-            |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
+        let judged = |state: &ClusterState| {
+            serde_json::to_string(&diagnose(Judging::new(state, now, &Thresholds::default()))).expect("JSON")
+        };
         assert_eq!(judged(&live), judged(&offline), "{}", folder.display());
     }
 }
@@ -297,7 +299,7 @@ fn the_true_cause_is_suspected_without_the_count_of_its_own_case() {
         load_case(&folder, &mut state);
         read_logs(&folder, &mut state);
         let thresholds = Thresholds::default();
-        let judged = diagnose(&state, expect.now, &thresholds);
+        let judged = diagnose(Judging::new(&state, expect.now, &thresholds));
         let sick = judged.iter().find(|d| names(d).iter().any(|name| expect.sick.contains(name)));
         // A verdict that tells the cause needs no suspects.
         let Some(status) = sick.and_then(|d| d.status.as_ref()).filter(|status| !status.suspects.is_empty()) else {
@@ -309,7 +311,7 @@ fn the_true_cause_is_suspected_without_the_count_of_its_own_case() {
             let own = u32::from(truth.as_deref() == Some(cause));
             frequency::reports(cause).saturating_sub(own)
         };
-        let case = Case::all(&state, expect.now, &thresholds)
+        let case = Case::all(Judging::new(&state, expect.now, &thresholds))
             .find(|case| sick.is_some_and(|d| d.spec == case.spec()))
             .expect("the case of the verdict");
         let verdict = Stated { cause: &status.cause, confidence: status.confidence };
@@ -332,13 +334,13 @@ fn what_rules_find_would_be_suspected_without_them() {
         // Without its logs: what only a log tells, no candidate knows.
         let (expect, mut state) = (expectation(&folder), ClusterState::default());
         load_case(&folder, &mut state);
-        let judged = diagnose(&state, expect.now, &thresholds);
+        let judged = diagnose(Judging::new(&state, expect.now, &thresholds));
         let sick = judged.iter().find(|d| names(d).iter().any(|name| expect.sick.contains(name)));
         let Some((diagnosis, status)) = sick.and_then(|d| Some((d, d.status.as_ref()?))) else { continue };
         if !suspects::ALL.iter().any(|c| status.cause == c.cause && c.stages.contains(&status.stage)) {
             continue;
         }
-        let case = Case::all(&state, expect.now, &thresholds)
+        let case = Case::all(Judging::new(&state, expect.now, &thresholds))
             // Before 0.28 a machine is its Node to the user, and a NodeClaim to the rules.
             .find(|case| case.spec().subject.name == diagnosis.spec.subject.name)
             .unwrap_or_else(|| panic!("{}: no case of the verdict", folder.display()));

@@ -1,6 +1,7 @@
 //! `Certain` is a root cause: it names an object to change, and not the machine that shows the symptom.
 
 use engine::api::{Confidence, NodeDiagnosis};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -67,7 +68,7 @@ fn what_is_certain_names_what_to_change() {
     let mut failures = String::new();
     let mut certain = BTreeSet::new();
     let mut judge = |place: &str, state: &ClusterState, now| {
-        for diagnosis in diagnose(state, now, &Thresholds::default()) {
+        for diagnosis in diagnose(Judging::new(state, now, &Thresholds::default())) {
             let cause = diagnosis.cause().unwrap_or_default();
             if let Some(fault) = fault(&diagnosis) {
                 let _ = writeln!(failures, "{place}: {cause} {fault}");

@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::api::{Evidence, NodeDiagnosis};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::diagnose::diagnose;
 use testkit::objects::cluster;
@@ -61,7 +62,7 @@ fn class_written(minutes: i64, subresource: &str) -> String {
 }
 
 fn evidence(objects: &str) -> Vec<Evidence> {
-    let diagnoses: Vec<NodeDiagnosis> = diagnose(&cluster(objects), now(), &Thresholds::default());
+    let diagnoses: Vec<NodeDiagnosis> = diagnose(Judging::new(&cluster(objects), now(), &Thresholds::default()));
     diagnoses
         .into_iter()
         .find(|d| d.spec.subject.name == "sick1")

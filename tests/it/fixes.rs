@@ -2,6 +2,7 @@
 //! be run.
 
 use engine::api::{NodeDiagnosis, Risk};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -80,7 +81,7 @@ fn a_daemon_set_with_an_owner_is_also_changed_there() {
             load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());
         }
         let now = "2026-01-15T12:00:00Z".parse().expect("a time");
-        for status in diagnose(&state, now, &Thresholds::default()).into_iter().filter_map(|d| d.status) {
+        for status in diagnose(Judging::new(&state, now, &Thresholds::default())).into_iter().filter_map(|d| d.status) {
             // A DaemonSet of which only pods are there has no owner that anybody could see.
             let is_set = status.blame.is_some_and(|b| b.kind == "DaemonSet" && is_there(&example.objects, &b.name));
             let steps = status.fix.into_iter().flat_map(|fix| fix.steps);

@@ -5,6 +5,7 @@
 //! only age.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::{ClusterState, Subject};
 use engine::diagnose::{Judgement, diagnose, judge};
@@ -239,7 +240,7 @@ fn found(objects: Vec<Value>, now: i64) -> Vec<String> {
         load_from("fleet", text.as_bytes(), &mut files, &mut Summary::default());
     }
     assert!(summary.complaints.iter().all(|c| c.message.contains("is not judged")), "{:?}", summary.complaints);
-    let diagnoses = diagnose(&state, at(now), &Thresholds::default());
+    let diagnoses = diagnose(Judging::new(&state, at(now), &Thresholds::default()));
     let stuck =
         diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary));
     // Where access entries let the machines in, aws-auth may hold anything: files alone do not tell.
@@ -807,7 +808,7 @@ fn bare_metal_takes_its_time_to_go() {
 fn what_holds_up_many_machines_at_once_is_named_on_each_of_them_and_on_no_other() {
     for incident in &incident::ALL {
         let state = incident.fleet(60);
-        let found = diagnose(&state, fleet::now(), &Thresholds::default());
+        let found = diagnose(Judging::new(&state, fleet::now(), &Thresholds::default()));
         let told = found
             .iter()
             .filter_map(|d| Some((d.spec.node_claim.as_ref()?.name.clone(), d.status.as_ref()?.cause.to_string())));
@@ -834,12 +835,12 @@ fn a_machine_judged_first_has_the_verdict_that_it_has_among_all() {
             }
             state
         };
-        let among_all = diagnose(&state(), fleet::now(), &Thresholds::default());
+        let among_all = diagnose(Judging::new(&state(), fleet::now(), &Thresholds::default()));
         assert_eq!(among_all.len(), (0..MACHINES).filter(|n| fate(*n) == Fate::Stuck).count());
         for diagnosis in among_all {
             assert_ne!(diagnosis.status.as_ref().expect("a status").suspects, []);
             let subject = Subject::Claim(diagnosis.spec.subject.name.clone());
-            match judge(&state(), &subject, fleet::now(), &Thresholds::default()) {
+            match judge(Judging::new(&state(), fleet::now(), &Thresholds::default()), &subject) {
                 Judgement::Sick(first, _) => assert_eq!(*first, diagnosis),
                 other => panic!("{other:?}"),
             }

@@ -9,6 +9,7 @@ mod schema;
 mod watched;
 
 use chrono::{DateTime, Utc};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -221,7 +222,7 @@ fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
                     assert_eq!(place, (file, true, true), "{complaint}; {}", said());
                     assert!(complaint.message.len() < 500 && !complaint.message.contains('\u{1b}'), "{complaint}");
                 }
-                let diagnoses = diagnose(&state, now(), &Thresholds::default());
+                let diagnoses = diagnose(Judging::new(&state, now(), &Thresholds::default()));
                 let judged = diagnoses.iter().filter(|d| d.spec.subject.name.starts_with("neighbour-")).count();
                 assert!(judged >= ODD - 1, "{judged} of {ODD} neighbours are judged; {}", said());
             }

@@ -5,6 +5,7 @@
 
 use engine::api::NodeDiagnosis;
 use engine::api::judged::JudgedBy;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -166,7 +167,7 @@ fn judged(folder: &Path, objects: &[Value]) -> Vec<NodeDiagnosis> {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects }).to_string();
     dump::load_from("a case", list.as_bytes(), &mut state, &mut summary);
     let now = expect["now"].as_str().expect("a time").parse().expect("a time");
-    let survey = Survey::of(&state, now, JudgedBy::Given, &Thresholds::default());
+    let survey = Survey::of(Judging::new(&state, now, &Thresholds::default()), JudgedBy::Given);
     // Whoever asks by the name that is shown is answered.
     for subject in survey.diagnoses.iter().map(|diagnosis| &diagnosis.spec.subject) {
         let name = format!("{}/{}", subject.kind.to_ascii_lowercase(), subject.name);
@@ -371,7 +372,7 @@ fn what_an_upgrade_left_is_told_of_and_not_judged() {
         for object in [&machine, &beside] {
             dump::load_from("the cluster", object.to_string().as_bytes(), &mut state, &mut Summary::default());
         }
-        let judged = diagnose(&state, now, &Thresholds::default());
+        let judged = diagnose(Judging::new(&state, now, &Thresholds::default()));
         let sick = judged.iter().filter(|diagnosis| diagnosis.spec.subject.name == "left").count();
         assert_eq!((sick, state.left_behind()), (1 - left, left), "{beside}");
     }

@@ -2,6 +2,7 @@
 //! what is fine.
 
 use assert_cmd::Command;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -777,7 +778,7 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
         let now = serde_json::from_value(expect["now"].clone()).expect("a time");
         let blamed =
             |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
-        let diagnosed: BTreeSet<(String, String)> = diagnose(&state, now, &Thresholds::default())
+        let diagnosed: BTreeSet<(String, String)> = diagnose(Judging::new(&state, now, &Thresholds::default()))
             .into_iter()
             .filter_map(|d| d.status)
             .filter_map(|s| s.blame.filter(|b| blamed(b)).map(|blame| (s.cause.to_string(), blame.object)))
@@ -890,7 +891,7 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
             load_from("page", text.as_bytes(), &mut state, &mut Summary::default());
             let written =
                 |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
-            let diagnosed: BTreeSet<String> = diagnose(&state, now, &Thresholds::default())
+            let diagnosed: BTreeSet<String> = diagnose(Judging::new(&state, now, &Thresholds::default()))
                 .into_iter()
                 .filter_map(|d| d.status)
                 .filter(|s| s.blame.as_deref().is_some_and(written))

@@ -2,6 +2,7 @@
 
 use engine::api::judged::JudgedBy;
 use engine::api::{Confidence, NodeDiagnosis};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::log_source::{AgentContainer, AgentLog, LogSource, of_survey};
@@ -20,8 +21,8 @@ fn judged(objects: &[Value]) -> (Vec<LogSource>, Vec<NodeDiagnosis>) {
         load_from("objects", object.to_string().as_bytes(), &mut state, &mut Summary::default());
     }
     let (now, thresholds) = (NOW.parse().expect("a time"), Thresholds::default());
-    let survey = Survey::of(&state, now, JudgedBy::Given, &thresholds);
-    (of_survey(&state, &survey, now, &thresholds, 10), survey.diagnoses)
+    let survey = Survey::of(Judging::new(&state, now, &thresholds), JudgedBy::Given);
+    (of_survey(Judging::new(&state, now, &thresholds), &survey, 10), survey.diagnoses)
 }
 
 /// A cause's example, with a network plugin whose container is as told, and another agent that does not work either.

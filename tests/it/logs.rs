@@ -3,6 +3,7 @@
 use assert_cmd::Command;
 use chrono::{DateTime, Utc};
 use engine::api::judged::JudgedBy;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
@@ -232,7 +233,7 @@ fn the_logs_of_healthy_cases_alone_call_nobody_stuck() {
             state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
         }
         let newest = state.logs().filter_map(|log| log.journey.ends).max().unwrap_or_else(Utc::now);
-        let survey = Survey::of(&state, newest, JudgedBy::Logged, &Thresholds::default());
+        let survey = Survey::of(Judging::new(&state, newest, &Thresholds::default()), JudgedBy::Logged);
         let causes: Vec<_> = survey.diagnoses.iter().filter_map(|d| Some(&d.status.as_ref()?.cause)).collect();
         assert!(causes.is_empty(), "{}: {causes:?}", logs.display());
         judged += 1;

@@ -11,6 +11,7 @@ mod life;
 use chrono::{DateTime, SubsecRound, Utc};
 use cluster::{Cluster, Shared, client, lock};
 use engine::api::{NodeDiagnosis, Outcome, Stage};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::{Availability, ClusterState};
 use engine::diagnose::diagnose;
@@ -279,7 +280,7 @@ impl Run {
         // What was said of a machine that ends is of the past, and may be forgotten.
         // A verdict that the registration timeout has ended stays, even where the deletion hangs afterwards.
         let open = |d: &NodeDiagnosis| d.status.as_ref().is_none_or(|s| s.outcome.is_none());
-        let from_scratch = diagnose(&state, now, &Thresholds::default());
+        let from_scratch = diagnose(Judging::new(&state, now, &Thresholds::default()));
         let killed = cluster.diagnoses().filter(is_killed).map(|d| d.spec.subject.uid);
         let ended: BTreeSet<_> = killed.chain(self.forgotten.iter().cloned()).collect();
         let hangs = |d: &NodeDiagnosis| {

@@ -2,6 +2,7 @@
 //! they expect may be found.
 
 use engine::api::NodeDiagnosis;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -80,8 +81,10 @@ fn every_example_gives_what_its_page_says() {
     let mut failures = String::new();
     for (cause, _) in pages() {
         for example in examples(cause) {
-            let found: Vec<_> =
-                diagnose(&world_of(&example.objects), now, &Thresholds::default()).iter().map(shown).collect();
+            let found: Vec<_> = diagnose(Judging::new(&world_of(&example.objects), now, &Thresholds::default()))
+                .iter()
+                .map(shown)
+                .collect();
             for difference in differences(&found, &example.expect) {
                 let _ =
                     writeln!(failures, "tests/causes/{cause}.md:{} {}\n    {difference}", example.line, example.title);
@@ -97,7 +100,7 @@ fn that_there_is_none_of_a_kind_is_known_where_its_list_was_read() {
     objects.retain(|object| object["kind"] != "ENIConfig");
     let causes = |lists: &[&str]| -> Vec<_> {
         let texts = objects.iter().map(ToString::to_string).chain(lists.iter().map(ToString::to_string));
-        let diagnoses = diagnose(&read(texts), NOW.parse().expect("a time"), &Thresholds::default());
+        let diagnoses = diagnose(Judging::new(&read(texts), NOW.parse().expect("a time"), &Thresholds::default()));
         diagnoses.iter().map(|d| shown(d)["cause"].clone()).collect()
     };
     let empty = r#"{"apiVersion": "crd.k8s.amazonaws.com/v1alpha1", "kind": "ENIConfigList", "items": []}"#;
@@ -113,7 +116,7 @@ fn no_example_has_its_cause_among_the_exclusions() {
     for (cause, _) in pages() {
         for example in examples(cause) {
             let expected: Vec<_> = example.expect.iter().filter_map(|e| e.get("cause")).collect();
-            for diagnosis in diagnose(&world_of(&example.objects), now, &Thresholds::default()) {
+            for diagnosis in diagnose(Judging::new(&world_of(&example.objects), now, &Thresholds::default())) {
                 let ruled_out = diagnosis.status.expect("the engine fills in the status").ruled_out;
                 // Of two machines each may have a cause of its own.
                 if let [truth] = expected.as_slice()
@@ -130,8 +133,9 @@ fn no_example_has_its_cause_among_the_exclusions() {
 #[test]
 fn what_is_collected_of_an_example_gives_the_same_verdict_to_the_byte() {
     let now = NOW.parse().expect("a time");
-    let judged =
-        |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
+    let judged = |state: &ClusterState| {
+        serde_json::to_string(&diagnose(Judging::new(state, now, &Thresholds::default()))).expect("JSON")
+    };
     let mut failures = String::new();
     for (cause, _) in pages() {
         for example in examples(cause) {
@@ -203,7 +207,7 @@ fn every_page_in_the_folder_belongs_to_a_cause() {
 #[test]
 fn the_cluster_that_examples_start_from_is_healthy() {
     let now = NOW.parse().expect("a time");
-    assert_eq!(diagnose(&world_of(""), now, &Thresholds::default()), []);
+    assert_eq!(diagnose(Judging::new(&world_of(""), now, &Thresholds::default())), []);
 }
 
 #[test]

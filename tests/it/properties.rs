@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use engine::api::judged::JudgedBy;
 use engine::api::{Confidence, NodeDiagnosis};
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::{Availability, ClusterState, Subject};
 use engine::diagnose::survey::Survey;
@@ -46,7 +47,7 @@ impl Scene {
     }
 
     fn judged(&self, is_kept: impl Fn(&Value) -> bool) -> Vec<NodeDiagnosis> {
-        diagnose(&self.world(is_kept), self.now, &Thresholds::default())
+        diagnose(Judging::new(&self.world(is_kept), self.now, &Thresholds::default()))
     }
 }
 
@@ -128,14 +129,15 @@ fn world_of<'o>(objects: impl IntoIterator<Item = &'o Value>) -> ClusterState {
 }
 
 fn judged<'o>(objects: impl IntoIterator<Item = &'o Value>, now: DateTime<Utc>) -> Vec<NodeDiagnosis> {
-    diagnose(&world_of(objects), now, &Thresholds::default())
+    diagnose(Judging::new(&world_of(objects), now, &Thresholds::default()))
 }
 
 /// Machines that are not called stuck yet, though they wait.
 fn waiting(scene: &Scene) -> BTreeSet<String> {
     let state = scene.world(|_| true);
-    let waits =
-        |subject: &Subject| matches!(judge(&state, subject, scene.now, &Thresholds::default()), Judgement::Waiting(_));
+    let waits = |subject: &Subject| {
+        matches!(judge(Judging::new(&state, scene.now, &Thresholds::default()), subject), Judgement::Waiting(_))
+    };
     let name = |subject| match subject {
         Subject::Claim(name) => format!("NodeClaim/{name}"),
         Subject::Node(name) => format!("Node/{name}"),
@@ -228,7 +230,7 @@ fn nobody_is_told_to_edit_an_aws_auth_that_does_not_exist() {
     let mut with_one = 0;
     for scene in SCENES.iter() {
         let edits = |state: &ClusterState| -> Vec<String> {
-            let diagnoses = diagnose(state, scene.now, &Thresholds::default());
+            let diagnoses = diagnose(Judging::new(state, scene.now, &Thresholds::default()));
             let steps = diagnoses.into_iter().filter_map(|d| d.status?.fix).flat_map(|fix| fix.steps);
             steps.filter_map(|step| step.command).filter(|c| c.contains("configmap -n kube-system aws-auth")).collect()
         };
@@ -422,7 +424,7 @@ proptest! {
         }
         let at = scene.now + chrono::TimeDelta::seconds(shift);
         let world = world_of(&objects);
-        let survey = Survey::of(&world, at, JudgedBy::Given, &Thresholds::default());
+        let survey = Survey::of(Judging::new(&world, at, &Thresholds::default()), JudgedBy::Given);
         let background = nodewhy::report::Background { cluster: &world, notes: &[] };
         for format in <nodewhy::report::Format as clap::ValueEnum>::value_variants().iter().copied() {
             let style = nodewhy::report::Style { format, color: false, now: scene.now, width: nodewhy::report::WIDTH, details: true };
@@ -441,6 +443,6 @@ proptest! {
         load_from("cut", &whole.as_bytes()[..cut], &mut state, &mut summary);
         let yaml = serde_saphyr::to_string(&scene.objects[0]).expect("YAML");
         load_from("yaml", &yaml.as_bytes()[..cut.min(yaml.len())], &mut state, &mut summary);
-        let _ = diagnose(&state, scene.now, &Thresholds::default());
+        let _ = diagnose(Judging::new(&state, scene.now, &Thresholds::default()));
     }
 }

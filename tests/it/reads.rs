@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use engine::case::Case;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::objects::input::Input;
@@ -37,7 +38,7 @@ fn clusters() -> impl Iterator<Item = (ClusterState, DateTime<Utc>)> {
 fn every_rule_declares_what_it_reads_and_nothing_else() {
     let mut read: BTreeMap<&str, BTreeSet<Input>> = BTreeMap::new();
     for (state, now) in clusters() {
-        for case in Case::all(&state, now, &Thresholds::default()) {
+        for case in Case::all(Judging::new(&state, now, &Thresholds::default())) {
             for rule in rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules) {
                 let asked = state.inputs_asked_by(|| drop((rule.check)(&case)));
                 read.entry(rule.cause).or_default().extend(asked);

@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use clap::ValueEnum;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -259,7 +260,8 @@ fn judged(texts: &[String]) -> Vec<Value> {
         load_from("input", text.as_bytes(), &mut state, &mut summary);
     }
     assert_eq!(summary.complaints, []);
-    let diagnoses = diagnose(&state, "2026-01-15T12:00:00Z".parse().expect("a time"), &Thresholds::default());
+    let diagnoses =
+        diagnose(Judging::new(&state, "2026-01-15T12:00:00Z".parse().expect("a time"), &Thresholds::default()));
     diagnoses.iter().map(|diagnosis| serde_json::to_value(diagnosis).expect("JSON")).collect()
 }
 

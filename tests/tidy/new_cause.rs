@@ -10,6 +10,7 @@ use testkit::objects;
 
 use case::Case;
 use case::finding::Opinion;
+use case::judging::Judging;
 use case::stage::Thresholds;
 use engine::diagnose::diagnose;
 use std::fs;
@@ -135,7 +136,7 @@ fn what_exists_and_what_is_no_name_is_refused_and_nothing_is_written() {
 fn a_rule_that_is_not_filled_in_says_nothing() {
     let (cluster, now) = (objects::cluster(STUCK), NOW.parse().expect("a time"));
     let thresholds = Thresholds::default();
-    let cases: Vec<_> = Case::all(&cluster, now, &thresholds).collect();
+    let cases: Vec<_> = Case::all(Judging::new(&cluster, now, &thresholds)).collect();
     assert!(!cases.is_empty());
     assert!(cases.iter().all(|case| matches!((skeleton::RULE.check)(case), Opinion::Silent)));
 }
@@ -152,6 +153,11 @@ fn examples_that_are_not_filled_in_fail() {
     for example in examples {
         assert!(example.title.contains("TODO: write the"), "{}", example.title);
         assert!(!example.expect.is_empty(), "{} would pass", example.title);
-        assert_eq!(diagnose(&objects::cluster(&example.objects), now, &Thresholds::default()), [], "{}", example.title);
+        assert_eq!(
+            diagnose(Judging::new(&objects::cluster(&example.objects), now, &Thresholds::default())),
+            [],
+            "{}",
+            example.title
+        );
     }
 }

@@ -17,6 +17,7 @@ mod transport;
 
 use chrono::{DateTime, SubsecRound, Utc};
 use engine::case::Case;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::{self, Judgement};
@@ -324,7 +325,7 @@ pub async fn ask(
     let mut all = Vec::new();
     for _ in 0..ROUNDS {
         let questions: BTreeSet<Question> =
-            Case::all(cluster, now, thresholds).flat_map(|case| open(&case, thresholds)).collect();
+            Case::all(Judging::new(cluster, now, thresholds)).flat_map(|case| open(&case, thresholds)).collect();
         let answers = aws.answer(questions, Utc::now()).await;
         if answers.is_empty() {
             break;

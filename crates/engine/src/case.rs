@@ -16,6 +16,7 @@ pub mod failing_round;
 pub mod finding;
 pub mod flapping;
 pub mod held_drain;
+pub mod judging;
 pub mod karpenter_line;
 pub mod left_taint;
 mod logged_agent;
@@ -46,7 +47,8 @@ pub mod wait;
 pub mod witness;
 
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
-use crate::case::stage::{Inert, Symptom, Thresholds, Wait};
+use crate::case::judging::Judging;
+use crate::case::stage::{Inert, Symptom, Wait};
 use crate::case::undersized_nodes::Outgrown;
 use crate::case::unplaced::{Lack, Unplaced};
 use crate::cluster_state::at_launch::AtLaunch;
@@ -54,7 +56,7 @@ use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
 use crate::cluster_state::logged::{Beside, OfMachine};
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
-use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodeClassRef, NodePool, Pod};
+use crate::objects::{Condition, Event, MachineLog, Meta, Node, NodeClaim, NodeClass, NodeClassRef, NodePool, Pod};
 use crate::upstream::former_words::Words;
 use crate::upstream::karpenter::{Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::provider_id::is_elsewhere;
@@ -87,115 +89,110 @@ struct About<'w> {
 
 impl<'w> Case<'w> {
     /// Every case of the cluster: machines first, each kind in the order of names.
-    pub fn all(
-        cluster: &'w ClusterState,
-        now: DateTime<Utc>,
-        thresholds: &'w Thresholds,
-    ) -> impl Iterator<Item = Self> {
-        let claims = cluster.claims().filter_map(move |claim| Self::of_claim(cluster, claim, now, thresholds));
-        let nodes = cluster.nodes().filter_map(move |node| Self::of_node(cluster, node, now, thresholds));
-        let others =
-            cluster.classes_and_pools().filter_map(move |subject| Self::of(cluster, &subject, now, thresholds));
-        let logged = cluster.instances().filter_map(move |subject| Self::of(cluster, &subject, now, thresholds));
+    pub fn all(judging: Judging<'w>) -> impl Iterator<Item = Self> {
+        let cluster = judging.cluster;
+        let claims = cluster.claims().filter_map(move |claim| Self::of_claim(judging, claim));
+        let nodes = cluster.nodes().filter_map(move |node| Self::of_node(judging, node));
+        let others = cluster.classes_and_pools().filter_map(move |subject| Self::of(judging, &subject));
+        let logged = cluster.instances().filter_map(move |subject| Self::of(judging, &subject));
         claims.chain(nodes).chain(others).chain(logged)
     }
 
     /// The case of a subject that waits at a stage; `None` where it does not wait, or does not exist.
-    pub fn of(
-        cluster: &'w ClusterState,
-        subject: &Subject,
-        now: DateTime<Utc>,
-        thresholds: &Thresholds,
-    ) -> Option<Self> {
+    pub fn of(judging: Judging<'w>, subject: &Subject) -> Option<Self> {
+        let cluster = judging.cluster;
         match subject {
-            Subject::Claim(name) => Self::of_claim(cluster, cluster.claim(name)?, now, thresholds),
-            Subject::Node(name) => Self::of_node(cluster, cluster.node(name)?, now, thresholds),
-            Subject::Pool(name) => {
-                let pool = cluster.pool(name).filter(|pool| !cluster.is_left_behind(&pool.api_version))?;
-                let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
-                let (events, claims) = (cluster.claim_events_of_pool(name), cluster.claims_of_pool(name));
-                let lacking = lacking_in(cluster, pool, class.map(|c| &c.class)).map(|(unplaced, _)| unplaced);
-                let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
-                let unplaced = unplaced.chain(uncounted_in(cluster, pool));
-                let wait =
-                    pool_wait::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
-                        .or_else(|| unserved_wait(cluster, pool, class, thresholds))
-                        .or_else(|| refused_claims_wait(cluster, pool, thresholds))
-                        .or_else(|| deferred::wait(cluster, pool, class.map(|c| &c.class), thresholds))
-                        .or_else(|| pool_wait::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
-                        .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))
-                        .or_else(|| static_drift::wait(cluster, pool, now, thresholds))
-                        .or_else(|| drift_at_once::wait(cluster, pool, thresholds))
-                        .or_else(|| emptied_early::wait(cluster, pool, thresholds))
-                        .or_else(|| vanished::wait(cluster, pool, now, thresholds))
-                        .or_else(|| port_held::wait(cluster, pool, thresholds))
-                        .or_else(|| {
-                            let oldest = ignored_in(cluster, pool).min_by_key(|pod| pod.metadata.creation_timestamp)?;
-                            pool_wait::ignored_wait(oldest, thresholds)
-                        })
-                        .or_else(|| {
-                            let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
-                            pool_wait::outgrown_wait(first.pod, first.since, thresholds)
-                        })
-                        .or_else(|| refused_pool::wait(cluster, pool, now, thresholds))
-                        .or_else(|| {
-                            // A node class that is not ready has the diagnosis.
-                            let of_class = class.is_some_and(|c| {
-                                let wait = pool_wait::class_wait(&c.class, thresholds);
-                                wait.or_else(|| profileless_wait(cluster, &c.class, now, thresholds)).is_some()
-                            });
-                            failing_round::wait(cluster, pool, now, thresholds).filter(|_| !of_class)
-                        })?;
-                let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
-                let (pool, class) = (Some(AtLaunch::Present(pool)), class.map(AtLaunch::Present));
-                Some(Self { now, cluster, claim: None, node: None, pool, class, wait, subject })
-            }
-            Subject::Class(kind, name) => {
-                let class = cluster.class(kind, name)?;
-                if cluster.is_left_behind(&class.class.api_version) {
-                    return None;
-                }
-                let is_used = cluster.claims_of_class(kind, name).next().is_some();
-                let may_be_used = is_used || cluster.missing(Input::NodeClaims).is_some();
-                let leaving = stage::leaving_class_wait(&class.class, may_be_used, thresholds);
-                let is_leaving = leaving.is_some();
-                let wait = leaving
-                    .or_else(|| pool_wait::class_wait(&class.class, thresholds))
-                    .or_else(|| profileless_wait(cluster, &class.class, now, thresholds))?;
-                let pool = cluster.pools().find(|p| {
-                    let reference = &p.spec.template.spec.node_class_ref;
-                    reference.kind == *kind && reference.name == *name
-                });
-                // A class that nobody launches from holds nothing up.
-                if pool.is_none() && cluster.missing(Input::NodePools).is_none() && !is_used && !is_leaving {
-                    return None;
-                }
-                let subject = About {
-                    api_version: &class.class.api_version,
-                    kind: &class.class.kind,
-                    meta: &class.class.metadata,
-                };
-                let (pool, class) = (pool.map(AtLaunch::Present), Some(AtLaunch::Present(class)));
-                Some(Self { now, cluster, claim: None, node: None, pool, class, wait, subject })
-            }
-            Subject::Instance(name) => {
-                let log = cluster.log(name)?;
-                let wait = stage::logged_wait(log, now, thresholds)?;
-                let subject = About { api_version: "", kind: "Instance", meta: &log.metadata };
-                Some(Self { now, cluster, claim: None, node: None, pool: None, class: None, wait, subject })
-            }
+            Subject::Claim(name) => Self::of_claim(judging, cluster.claim(name)?),
+            Subject::Node(name) => Self::of_node(judging, cluster.node(name)?),
+            Subject::Pool(name) => Self::of_pool(judging, cluster.pool(name)?),
+            Subject::Class(kind, name) => Self::of_class(judging, cluster.class(kind, name)?),
+            Subject::Instance(name) => Self::of_instance(judging, cluster.log(name)?),
             Subject::Karpenter(name) => {
-                let karpenter = cluster.karpenter().filter(|own| *own.metadata.name == **name)?;
-                let wait = conversion::wait(cluster, thresholds)?;
-                let subject = About { api_version: "apps/v1", kind: "Deployment", meta: &karpenter.metadata };
-                Some(Self { now, cluster, claim: None, node: None, pool: None, class: None, wait, subject })
+                Self::of_karpenter(judging, cluster.karpenter().filter(|own| *own.metadata.name == **name)?)
             }
         }
     }
 
-    fn of_node(cluster: &'w ClusterState, node: &'w Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
-        let wait = stage::node_wait(node, thresholds);
-        let wait = in_service_wait(cluster, node, wait, now, thresholds)?;
+    fn of_pool(judging: Judging<'w>, pool: &'w NodePool) -> Option<Self> {
+        let Judging { cluster, now, thresholds } = judging;
+        if cluster.is_left_behind(&pool.api_version) {
+            return None;
+        }
+        let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
+        let lacking = lacking_in(cluster, pool, class.map(|c| &c.class)).map(|(unplaced, _)| unplaced);
+        let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
+        let unplaced = unplaced.chain(uncounted_in(cluster, pool));
+        let wait = pool_wait::pool_wait(judging, pool, class.map(|c| &c.class), unplaced)
+            .or_else(|| unserved_wait(judging, pool, class))
+            .or_else(|| refused_claims_wait(judging, pool))
+            .or_else(|| deferred::wait(judging, pool, class.map(|c| &c.class)))
+            .or_else(|| pool_wait::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
+            .or_else(|| karpenter_line::wait(judging, pool))
+            .or_else(|| static_drift::wait(judging, pool))
+            .or_else(|| drift_at_once::wait(judging, pool))
+            .or_else(|| emptied_early::wait(judging, pool))
+            .or_else(|| vanished::wait(judging, pool))
+            .or_else(|| port_held::wait(judging, pool))
+            .or_else(|| {
+                let oldest = ignored_in(cluster, pool).min_by_key(|pod| pod.metadata.creation_timestamp)?;
+                pool_wait::ignored_wait(oldest, thresholds)
+            })
+            .or_else(|| {
+                let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
+                pool_wait::outgrown_wait(first.pod, first.since, thresholds)
+            })
+            .or_else(|| refused_pool::wait(judging, pool))
+            .or_else(|| {
+                // A node class that is not ready has the diagnosis.
+                let is_of_class = class.is_some_and(|c| unready_class_wait(judging, &c.class).is_some());
+                if is_of_class { None } else { failing_round::wait(judging, pool) }
+            })?;
+        let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
+        let (pool, class) = (Some(AtLaunch::Present(pool)), class.map(AtLaunch::Present));
+        Some(Self { now, cluster, claim: None, node: None, pool, class, wait, subject })
+    }
+
+    fn of_class(judging: Judging<'w>, facts: &'w ClassFacts) -> Option<Self> {
+        let Judging { cluster, now, thresholds } = judging;
+        let class = &facts.class;
+        if cluster.is_left_behind(&class.api_version) {
+            return None;
+        }
+        let is_used = cluster.claims_of_class(&class.kind, class.name()).next().is_some();
+        let may_be_used = is_used || cluster.missing(Input::NodeClaims).is_some();
+        let leaving = stage::leaving_class_wait(class, may_be_used, thresholds);
+        let is_leaving = leaving.is_some();
+        let wait = leaving.or_else(|| unready_class_wait(judging, class))?;
+        let pool = cluster.pools().find(|p| {
+            let reference = &p.spec.template.spec.node_class_ref;
+            reference.kind == class.kind && *reference.name == *class.name()
+        });
+        // A class that nobody launches from holds nothing up.
+        if pool.is_none() && cluster.missing(Input::NodePools).is_none() && !is_used && !is_leaving {
+            return None;
+        }
+        let subject = About { api_version: &class.api_version, kind: &class.kind, meta: &class.metadata };
+        let (pool, class) = (pool.map(AtLaunch::Present), Some(AtLaunch::Present(facts)));
+        Some(Self { now, cluster, claim: None, node: None, pool, class, wait, subject })
+    }
+
+    fn of_instance(judging: Judging<'w>, log: &'w MachineLog) -> Option<Self> {
+        let wait = stage::logged_wait(judging, log)?;
+        let subject = About { api_version: "", kind: "Instance", meta: &log.metadata };
+        let Judging { cluster, now, .. } = judging;
+        Some(Self { now, cluster, claim: None, node: None, pool: None, class: None, wait, subject })
+    }
+
+    fn of_karpenter(judging: Judging<'w>, karpenter: &'w Karpenter) -> Option<Self> {
+        let wait = conversion::wait(judging)?;
+        let subject = About { api_version: "apps/v1", kind: "Deployment", meta: &karpenter.metadata };
+        let Judging { cluster, now, .. } = judging;
+        Some(Self { now, cluster, claim: None, node: None, pool: None, class: None, wait, subject })
+    }
+
+    fn of_node(judging: Judging<'w>, node: &'w Node) -> Option<Self> {
+        let Judging { cluster, now, thresholds } = judging;
+        let wait = in_service_wait(judging, node, stage::node_wait(node, thresholds))?;
         if cluster.claim_of_node(node).is_some() {
             return None;
         }
@@ -215,12 +212,8 @@ impl<'w> Case<'w> {
         Some(Self { now, cluster, claim: None, node: Some(node), pool, class, wait, subject })
     }
 
-    fn of_claim(
-        cluster: &'w ClusterState,
-        claim: &'w NodeClaim,
-        now: DateTime<Utc>,
-        thresholds: &Thresholds,
-    ) -> Option<Self> {
+    fn of_claim(judging: Judging<'w>, claim: &'w NodeClaim) -> Option<Self> {
+        let Judging { cluster, now, thresholds } = judging;
         if cluster.is_left_behind(&claim.api_version) {
             return None;
         }
@@ -228,21 +221,16 @@ impl<'w> Case<'w> {
         let changed = |c: &Condition| cluster.reason_changed_at(claim.name(), &c.type_, &c.reason);
         let in_service = |wait| match nodes.first() {
             Some(node) if claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none() => {
-                in_service_wait(cluster, node, wait, now, thresholds)
+                in_service_wait(judging, node, wait)
             }
             _ => wait,
         };
         let vanished = || {
             let gone = nodes.is_empty() && cluster.missing(Input::Nodes).is_none();
-            if gone {
-                let of_node = cluster.events("Node", &claim.status.node_name);
-                stage::vanished_wait(claim, of_node, cluster.events("NodeClaim", claim.name()), now, thresholds)
-            } else {
-                None
-            }
+            if gone { stage::vanished_wait(judging, claim) } else { None }
         };
         let of_claim = || {
-            stage::unlaunched_leaving_wait(claim, now, thresholds)
+            stage::unlaunched_leaving_wait(judging, claim)
                 .or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds))
         };
         let wait = in_service(vanished().or_else(of_claim))?;
@@ -681,54 +669,34 @@ fn lacking_in<'w>(
 
 /// The wait of a Node in service, including problems that its own conditions do not show. A flapping Node comes first:
 /// no single NotReady period shows it.
-fn in_service_wait(
-    cluster: &ClusterState,
-    node: &Node,
-    wait: Option<Wait>,
-    now: DateTime<Utc>,
-    t: &Thresholds,
-) -> Option<Wait> {
+fn in_service_wait(judging: Judging, node: &Node, wait: Option<Wait>) -> Option<Wait> {
+    let Judging { cluster, thresholds, .. } = judging;
     let is_turn = |wait: &Wait| wait.stage == Stage::Ready && wait.symptom == Symptom::NotPassed && !node.is_ready();
     if wait.as_ref().is_none_or(is_turn)
-        && let Some(by_turns) = flapping::by_turns_wait(node, cluster.events("Node", node.name()), now, t)
+        && let Some(by_turns) = flapping::by_turns_wait(judging, node)
     {
         return Some(by_turns);
     }
-    let pods = || cluster.pods_on(node.name());
-    wait.or_else(|| refused_pods_wait(cluster, node, now, t))
-        .or_else(|| flapping::killed_agent_wait(node, pods, cluster.pod_events_on(node.name()), now, t))
-        .or_else(|| failing_agent::wait(cluster, node, t))
-        .or_else(|| device_missing::wait(cluster, node, t))
-        .or_else(|| rejected_pods::wait(cluster, node, now, t))
-        .or_else(|| other_family::wait(cluster, node, t))
-        .or_else(|| refused_volume::wait(cluster, node, now, t))
-        .or_else(|| refilled_drain::wait(cluster, node, t))
-        .or_else(|| held_drain::wait(cluster, node, now, t))
-        .or_else(|| stage::stopped_wait(cluster.claim_of_node(node)?, node, t))
-        .or_else(|| left_taint::wait(node, cluster.claim_of_node(node), t))
-        .or_else(|| missing_driver::wait(cluster, node, now, t))
-        .or_else(|| by_image::wait(cluster, node, now, t))
-        .or_else(|| by_revision::wait(cluster, node, now, t))
-        .or_else(|| tagged_twice::wait(cluster, node, now, t))
-        .or_else(|| logged_agent::wait(cluster, node, now, t))
+    wait.or_else(|| unstarted_pods::refused_pods_wait(judging, node))
+        .or_else(|| flapping::killed_agent_wait(judging, node))
+        .or_else(|| failing_agent::wait(judging, node))
+        .or_else(|| device_missing::wait(judging, node))
+        .or_else(|| rejected_pods::wait(judging, node))
+        .or_else(|| other_family::wait(judging, node))
+        .or_else(|| refused_volume::wait(judging, node))
+        .or_else(|| refilled_drain::wait(judging, node))
+        .or_else(|| held_drain::wait(judging, node))
+        .or_else(|| stage::stopped_wait(cluster.claim_of_node(node)?, node, thresholds))
+        .or_else(|| left_taint::wait(judging, node))
+        .or_else(|| missing_driver::wait(judging, node))
+        .or_else(|| by_image::wait(judging, node))
+        .or_else(|| by_revision::wait(judging, node))
+        .or_else(|| tagged_twice::wait(judging, node))
+        .or_else(|| logged_agent::wait(judging, node))
 }
 
-fn refused_pods_wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Wait> {
-    let starts_elsewhere = |pod: &Pod, is_alike: unstarted_pods::Kinship| {
-        let mut alike = cluster.pods_in(pod.metadata.namespace.as_deref().unwrap_or_default());
-        let starts = |other: &Pod| other.node() != node.name() && (other.has_started() || other.is_ready());
-        alike.any(|other| starts(other) && is_alike(pod, other))
-    };
-    let (events, pods) = (cluster.pod_events_on(node.name()), cluster.pods_on(node.name()));
-    unstarted_pods::refused_pods_wait(node, events, pods, starts_elsewhere, now, thresholds)
-}
-
-fn unserved_wait(
-    cluster: &ClusterState,
-    pool: &NodePool,
-    class: Option<&ClassFacts>,
-    thresholds: &Thresholds,
-) -> Option<Wait> {
+fn unserved_wait(judging: Judging, pool: &NodePool, class: Option<&ClassFacts>) -> Option<Wait> {
+    let Judging { cluster, thresholds, .. } = judging;
     // EKS runs Auto Mode's Karpenter out of sight.
     let stopped = cluster.karpenter()?.stopped.as_ref().filter(|_| class.is_some_and(|c| !c.class.is_auto_mode()))?;
     // A NodeClaim that nobody launches has the diagnosis, and so has a class that nobody looks at.
@@ -745,14 +713,15 @@ fn unserved_wait(
     pool_wait::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
 }
 
+/// A node class that is not Ready, or that lacks its instance profile.
+fn unready_class_wait(judging: Judging, class: &NodeClass) -> Option<Wait> {
+    pool_wait::class_wait(class, judging.thresholds).or_else(|| profileless_wait(judging, class))
+}
+
 /// A node class without the instance profile that Karpenter makes for it, and whose log says why: before v0.37 it has
 /// no condition that tells.
-fn profileless_wait(
-    cluster: &ClusterState,
-    class: &NodeClass,
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-) -> Option<Wait> {
+fn profileless_wait(judging: Judging, class: &NodeClass) -> Option<Wait> {
+    let Judging { cluster, now, thresholds } = judging;
     let is_made = class.spec.role.is_some() && class.spec.instance_profile.is_none();
     if !is_made || class.status.instance_profile.is_some() || class.condition("Ready").is_some() {
         return None;
@@ -766,7 +735,8 @@ fn profileless_wait(
 }
 
 /// The wait of a NodePool whose pods get no NodeClaim: a webhook that Karpenter no longer serves refuses all of them.
-fn refused_claims_wait(cluster: &ClusterState, pool: &NodePool, thresholds: &Thresholds) -> Option<Wait> {
+fn refused_claims_wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let Judging { cluster, thresholds, .. } = judging;
     admission::refuses_claims(cluster)?;
     let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
     let oldest = waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?;
@@ -819,7 +789,7 @@ fn launched_with<'w>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, timestamp};
+    use super::{Case, Judging, timestamp};
     use crate::case::stage::Thresholds;
     use crate::cluster_state::{Availability, ClusterState, Subject};
     use crate::objects::input::{Input, Object};
@@ -843,7 +813,8 @@ mod tests {
         state.apply(Object::from_value(Input::Nodes, node).unwrap(), now);
         state.apply(Object::from_value(Input::NodeClasses, class).unwrap(), now);
         let spec = |state: &ClusterState| {
-            Case::of(state, &Subject::Node("a".to_owned()), now, &Thresholds::default()).unwrap().spec()
+            let thresholds = Thresholds::default();
+            Case::of(Judging::new(state, now, &thresholds), &Subject::Node("a".to_owned())).unwrap().spec()
         };
         let told = spec(&state);
         assert_eq!(told.node_claim.unwrap().name, "general-7xk2p");

@@ -19,13 +19,14 @@ use crate::api::{
 };
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::judging::Judging;
 use crate::case::karpenter_line;
 use crate::case::stage::{self, Thresholds};
 use crate::case::thresholds;
 use crate::case::timeout;
 use crate::case::{Case, duration};
+use crate::cluster_state::Subject;
 use crate::cluster_state::memo::Memo;
-use crate::cluster_state::{ClusterState, Subject};
 use crate::explain;
 use crate::facts;
 use crate::objects::former::inline_of;
@@ -49,13 +50,13 @@ pub enum Judgement {
 }
 
 /// Every diagnosis of this cluster at this time, in the order of [`Case::all`].
-pub fn diagnose(cluster: &ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
-    Survey::of(cluster, now, JudgedBy::Given, thresholds).diagnoses
+pub fn diagnose(judging: Judging) -> Vec<NodeDiagnosis> {
+    Survey::of(judging, JudgedBy::Given).diagnoses
 }
 
 /// Judges one subject.
-pub fn judge(cluster: &ClusterState, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Judgement {
-    Case::of(cluster, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
+pub fn judge(judging: Judging, subject: &Subject) -> Judgement {
+    Case::of(judging, subject).map_or(Judgement::Healthy, |case| judge_case(&case, judging.thresholds))
 }
 
 /// Judges one case.

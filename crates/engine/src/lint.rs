@@ -33,6 +33,7 @@ mod volumes;
 
 use crate::api::{Blame, Confidence, Stage};
 use crate::case::Case;
+use crate::case::judging::Judging;
 use crate::case::stage::Thresholds;
 use crate::cluster_state::class_members::ClassMembers;
 use crate::cluster_state::{AwsAuthFacts, ClassFacts, ClusterState, Subject};
@@ -443,7 +444,9 @@ impl Cluster {
     /// Mistakes of node classes and NodePools with a status, in the files, that says that nothing can be launched.
     fn by_status(&self, now: DateTime<Utc>) -> Vec<Mistake> {
         let subjects = self.state.classes_and_pools();
-        let cases = subjects.filter_map(|subject| Case::of(&self.state, &subject, now, &Thresholds::default()));
+        let thresholds = Thresholds::default();
+        let judging = Judging::new(&self.state, now, &thresholds);
+        let cases = subjects.filter_map(|subject| Case::of(judging, &subject));
         cases.filter(Case::is_overdue).flat_map(|case| by_rules(&case)).collect()
     }
 
@@ -482,6 +485,7 @@ impl Cluster {
             grave: false,
         }));
         let (mut joined, mut joined_this_version) = (false, false);
+        let thresholds = Thresholds::default();
         for (claim, node) in machines {
             let machine = claim.name().to_owned();
             let has_node = node.is_some();
@@ -489,7 +493,8 @@ impl Cluster {
             if let Some(node) = node {
                 self.state.apply(Object::Node(node), now);
             }
-            if let Some(case) = Case::of(&self.state, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
+            let judging = Judging::new(&self.state, now, &thresholds);
+            if let Some(case) = Case::of(judging, &Subject::Claim(machine.clone())) {
                 mistakes.extend(by_rules(&case));
                 joined |= case.same_spec_sibling_joined().is_some();
                 joined_this_version |= match (self.target.kubernetes, case.class()) {

@@ -28,6 +28,7 @@ mod verdict_diff;
 
 use crate::api::{NodeDiagnosis, NodeDiagnosisStatus, Outcome};
 use crate::case::Case;
+use crate::case::judging::Judging;
 use crate::case::stage::Thresholds;
 use crate::case::timeout;
 use crate::cluster_state::{Availability, ClusterState, Subject, Touched};
@@ -119,6 +120,10 @@ impl Triage {
         self.diagnoses.all()
     }
 
+    fn judging(&self, now: DateTime<Utc>) -> Judging<'_> {
+        Judging::new(&self.cluster, now, &self.thresholds)
+    }
+
     /// The subjects that are stuck and whose verdicts are `wanted`, as they stand now.
     pub fn cases(
         &self,
@@ -127,13 +132,13 @@ impl Triage {
     ) -> impl Iterator<Item = (Case<'_>, &NodeDiagnosisStatus)> {
         self.open().filter_map(move |diagnosis| {
             let verdict = diagnosis.status.as_ref().filter(|verdict| wanted(verdict))?;
-            Some((Case::of(&self.cluster, &Subject::of(&diagnosis.spec.subject)?, now, &self.thresholds)?, verdict))
+            Some((Case::of(self.judging(now), &Subject::of(&diagnosis.spec.subject)?)?, verdict))
         })
     }
 
     /// Karpenter's log, if pods wait for a NodePool that has no verdict.
     pub fn log_of_waiting_pods(&self, now: DateTime<Utc>) -> Option<LogSource> {
-        log_source::of_waiting_pods(&self.cluster, self.diagnoses.open(), now, &self.thresholds)
+        log_source::of_waiting_pods(self.judging(now), self.diagnoses.open())
     }
 
     /// The Nodes whose nodewhy condition has to change. If no conditions are wanted, the Nodes that still have one.
@@ -408,7 +413,7 @@ impl Triage {
             Knowledge::AwaitedUntil(at) => return self.schedule.look_again(subject, Some(at)),
             Knowledge::GoodUntil(at) => Some(at),
         };
-        match diagnose::judge(&self.cluster, subject, now, &self.thresholds) {
+        match diagnose::judge(self.judging(now), subject) {
             Judgement::Sick(diagnosis, again) => {
                 let stands = self.stands_until(subject, &diagnosis, now);
                 self.schedule.look_again(subject, again.into_iter().chain(refresh).chain(stands).min());
@@ -458,7 +463,7 @@ impl Triage {
             self.repaired.settle(subject);
             return None;
         };
-        let case = Case::of(&self.cluster, subject, now, &self.thresholds)?;
+        let case = Case::of(Judging::new(&self.cluster, now, &self.thresholds), subject)?;
         self.repaired.until(known, &case, &self.thresholds)
     }
 
@@ -467,12 +472,13 @@ impl Triage {
             Subject::Pool(pool) => self.cluster.full_since(pool, now),
             _ => None,
         };
-        let (knowledge, orders) = match (full_since, Case::of(&self.cluster, subject, now, &self.thresholds)) {
-            // Without its pods it is no case yet.
-            (Some(since), _) => self.questions.prepare_full_pool(since, now),
-            (None, Some(case)) => self.questions.prepare(&case, now),
-            (None, None) => return Knowledge::Unwanted,
-        };
+        let (knowledge, orders) =
+            match (full_since, Case::of(Judging::new(&self.cluster, now, &self.thresholds), subject)) {
+                // Without its pods it is no case yet.
+                (Some(since), _) => self.questions.prepare_full_pool(since, now),
+                (None, Some(case)) => self.questions.prepare(&case, now),
+                (None, None) => return Knowledge::Unwanted,
+            };
         self.outbox.ask(orders);
         knowledge
     }
@@ -492,7 +498,7 @@ impl Triage {
             let outcome = timeout::outcome(&claim, deleted);
             let uid = claim.metadata.uid.clone();
             self.cluster.apply(Object::NodeClaim(claim), now);
-            if let Judgement::Sick(diagnosis, _) = diagnose::judge(&self.cluster, &subject, now, &self.thresholds) {
+            if let Judgement::Sick(diagnosis, _) = diagnose::judge(self.judging(now), &subject) {
                 self.say(record::judged(&self.diagnoses, &self.cluster, *diagnosis, now));
             }
             if self.diagnoses.get(name).is_some_and(|d| d.spec.subject.stands_for(&uid)) {

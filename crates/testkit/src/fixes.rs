@@ -4,6 +4,7 @@ use crate::corpus::{case_folders, load_case};
 use crate::objects::{examples, over_cluster};
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
+use engine::case::judging::Judging;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
@@ -35,7 +36,10 @@ fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
 /// What is judged of them, and whence.
 pub fn verdicts() -> Vec<(String, NodeDiagnosis)> {
     let of = |(whence, state, now): (String, ClusterState, DateTime<Utc>)| {
-        diagnose(&state, now, &Thresholds::default()).into_iter().map(move |d| (whence.clone(), d)).collect::<Vec<_>>()
+        diagnose(Judging::new(&state, now, &Thresholds::default()))
+            .into_iter()
+            .map(move |d| (whence.clone(), d))
+            .collect::<Vec<_>>()
     };
     clusters().flat_map(of).collect()
 }

@@ -152,6 +152,7 @@ fn cut(text: &mut String, most: usize) {
 mod tests {
     use super::cut;
     use crate::api::{NodeDiagnosis, NodeDiagnosisStatus};
+    use crate::case::judging::Judging;
     use crate::case::stage::Thresholds;
     use crate::cluster_state::ClusterState;
     use crate::diagnose::diagnose;
@@ -243,7 +244,7 @@ mod tests {
         let now = "2026-01-15T12:00:00Z".parse().unwrap();
         let mut cluster = ClusterState::default();
         cluster.apply(Object::from_value(Input::Nodes, node).unwrap(), now);
-        let found = diagnose(&cluster, now, &Thresholds::default());
+        let found = diagnose(Judging::new(&cluster, now, &Thresholds::default()));
         let status = serde_json::to_value(found[0].status.as_ref().unwrap()).unwrap();
         assert!(status["evidence"].to_string().contains("kubelet is posting ää"), "{status:#}");
         assert!(status["evidence"].to_string().contains('…'), "{status:#}");

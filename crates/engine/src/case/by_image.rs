@@ -4,8 +4,9 @@
 //! same part of pods: of pods of one text, of those that share a volume, and of those into which the same container is
 //! put before their own.
 
+use super::judging::Judging;
 use super::node_image::Grain;
-use super::stage::{Symptom, Thresholds, Wait};
+use super::stage::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
 use crate::case::unstarted_pods::STILL_REFUSED;
@@ -336,7 +337,8 @@ fn split<'w>(
     })
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

@@ -1,7 +1,8 @@
 //! Pods of a Ready Node that are out of reach since an agent of their network was replaced there, while pods of the
 //! same text are well where its former revision runs.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::case::unstarted_pods::STILL_REFUSED;
 
@@ -132,7 +133,8 @@ pub fn by_revision<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Utc
     })
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Why the API server cannot give Karpenter the objects of a kind in the version that it reads.
 
-use super::stage::{Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::Wait;
 use super::waiting_pods;
 use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;
@@ -113,7 +114,8 @@ fn unreached<'w>(
 }
 
 /// Karpenter, where it does not run, nothing that it makes machines of could be read, and that is why; a pod waits.
-pub(super) fn wait(cluster: &ClusterState, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging) -> Option<Wait> {
+    let Judging { cluster, thresholds: t, .. } = judging;
     let stopped = cluster.karpenter()?.stopped.as_ref()?;
     let has_pools = cluster.missing(Input::NodePools).is_none() && cluster.pools().next().is_some();
     unconverted(cluster).filter(|_| !has_pools)?;

@@ -5,7 +5,8 @@
 //! Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `offeringsToReserve`, scheduler.go
 //! `Results.Record`, pkg/controllers/provisioning/provisioner.go `Schedule` (v1.15.0).
 
-use super::stage::{Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::Wait;
 use super::unplaced::{admits, restricted_label};
 use super::waiting_pods;
 use crate::case::pool_wait;
@@ -46,7 +47,7 @@ fn is_deferred(cluster: &ClusterState, pool: &NodePool, pod: &Pod) -> bool {
     !is_spoken_of && !is_served
 }
 
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, class: Option<&NodeClass>, t: &Thresholds) -> Option<Wait> {
-    let oldest = deferred_in(cluster, pool, class).min_by_key(|pod| pod.metadata.creation_timestamp)?;
-    pool_wait::deferred_wait(oldest, t)
+pub(super) fn wait(judging: Judging, pool: &NodePool, class: Option<&NodeClass>) -> Option<Wait> {
+    let oldest = deferred_in(judging.cluster, pool, class).min_by_key(|pod| pod.metadata.creation_timestamp)?;
+    pool_wait::deferred_wait(oldest, judging.thresholds)
 }

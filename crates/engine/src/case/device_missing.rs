@@ -1,7 +1,8 @@
 //! A Ready Node without the devices for which a pod waits, on which what makes them known does not work.
 
 use super::extended::EFA;
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 use super::waiting_pods;
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
@@ -160,7 +161,8 @@ fn unknown<'w>(cluster: &'w ClusterState, node: &'w Node) -> Option<DeviceMissin
     Some(DeviceMissing { why, waiting, resource, since })
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, thresholds: t, .. } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

@@ -1,7 +1,8 @@
 //! A NodePool whose new machines are drifted as soon as they run: what Karpenter compares with is changed by somebody
 //! else, so that each replacement is replaced.
 
-use crate::case::stage::{Thresholds, Wait};
+use crate::case::judging::Judging;
+use crate::case::stage::Wait;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Condition, Event, NodeClaim, NodePool};
 use crate::upstream::text_hash::TextHash;
@@ -80,7 +81,7 @@ fn is_replaced(event: &Event) -> bool {
     event.reason == "DisruptionTerminating" && event.message.contains("Drifted")
 }
 
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, t: &Thresholds) -> Option<Wait> {
-    let found = drift_at_once(cluster, pool)?;
-    Some(Wait::of_drift_at_once(found.newest, found.since, t))
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let found = drift_at_once(judging.cluster, pool)?;
+    Some(Wait::of_drift_at_once(found.newest, found.since, judging.thresholds))
 }

@@ -1,8 +1,9 @@
 //! Machines that Karpenter makes for a pod, and removes as empty because a taint keeps the pod away that it was not
 //! told to wait for.
 
+use crate::case::judging::Judging;
 use crate::case::pool_wait;
-use crate::case::stage::{Thresholds, Wait};
+use crate::case::stage::Wait;
 use crate::case::undersized_nodes::machines;
 use crate::case::{unplaced, waiting_pods};
 use crate::cluster_state::ClusterState;
@@ -67,7 +68,7 @@ fn keeps_away<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &Pod) -> Opti
     cluster.nodes().filter(of_pool).find_map(|node| Some((node, node.spec.taints.iter().find(is_foreign)?)))
 }
 
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, t: &Thresholds) -> Option<Wait> {
-    let found = emptied_early(cluster, pool)?;
-    pool_wait::emptied_early_wait(found.pod, found.since, t)
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let found = emptied_early(judging.cluster, pool)?;
+    pool_wait::emptied_early_wait(found.pod, found.since, judging.thresholds)
 }

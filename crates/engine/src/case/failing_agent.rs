@@ -1,10 +1,10 @@
 //! A Ready Node on which an agent that its pods need for their network has not been Ready for long, and is elsewhere.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
-use crate::cluster_state::ClusterState;
 use crate::objects::{Condition, Node, Pod};
 use crate::upstream::network_agents::serves_pods;
 use chrono::{DateTime, Utc};
@@ -22,7 +22,8 @@ pub fn failing_agent<'w>(pods: impl Iterator<Item = &'w Pod>) -> Option<(&'w Pod
     agents.filter_map(|pod| Some((pod, unready(pod)?.1))).min_by_key(|(pod, since)| (*since, &pod.metadata.name))
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, thresholds: t, .. } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Karpenter's rounds of provisioning, where each fails as a whole: its log alone says so, and of no object.
 
-use super::stage::{Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::Wait;
 use super::{unplaced, waiting_pods};
 use crate::case::pool_wait;
 use crate::cluster_state::ClusterState;
@@ -64,7 +65,8 @@ pub fn failing_round<'w>(cluster: &'w ClusterState, pool: &NodePool, now: DateTi
 }
 
 /// A NodePool that a pod could have a machine of, while each round fails.
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     let first = failing_round(cluster, pool, now)?.first;
     let waiting = held_up(cluster, pool).filter(|pod| {
         // What it says of a pod, it says at the end of a round that came so far.

@@ -1,8 +1,8 @@
 //! A Node in service that keeps losing and regaining what pods need. The counts of its Events show it, not its state at
 //! this moment.
 
-use super::stage::{Symptom, Thresholds, Wait};
-
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
 use crate::objects::{Event, Node, Pod};
@@ -25,12 +25,9 @@ fn again_since(event: &Event, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
 }
 
 /// A Node that flaps between Ready and NotReady, even if no single NotReady period lasts long enough to count.
-pub(super) fn by_turns_wait<'e>(
-    node: &Node,
-    mut node_events: impl Iterator<Item = &'e Event>,
-    now: DateTime<Utc>,
-    t: &Thresholds,
-) -> Option<Wait> {
+pub(super) fn by_turns_wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
+    let mut node_events = cluster.events("Node", node.name());
     // kubernetes v1.36.3 pkg/kubelet/events/event.go; the node lifecycle controller says the same of a silent kubelet.
     let (event, since) =
         node_events.find_map(|e| Some((e, (e.reason == "NodeNotReady").then(|| again_since(e, now))??)))?;
@@ -66,14 +63,10 @@ pub fn killed_agent<'e, P: Iterator<Item = &'e Pod>>(
 }
 
 /// A Ready Node on which the kubelet kills a network agent again and again. While the agent is down, no pod starts.
-pub(super) fn killed_agent_wait<'e, P: Iterator<Item = &'e Pod>>(
-    node: &Node,
-    pods: impl Fn() -> P,
-    pod_events: impl Iterator<Item = &'e Event>,
-    now: DateTime<Utc>,
-    t: &Thresholds,
-) -> Option<Wait> {
-    let (pod, event, since) = killed_agent(pods, pod_events, now)?;
+pub(super) fn killed_agent_wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
+    let pods = || cluster.pods_on(node.name());
+    let (pod, event, since) = killed_agent(pods, cluster.pod_events_on(node.name()), now)?;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

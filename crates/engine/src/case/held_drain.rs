@@ -1,6 +1,7 @@
 //! A Ready Node that is cordoned and to be emptied, and that a PodDisruptionBudget keeps from getting empty.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_leaving;
@@ -22,7 +23,8 @@ fn says_held(event: &Event) -> bool {
     event.reason == "DisruptionBlocked" && event.message.contains("prevents pod evictions")
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_leaving(node) {
         return None;
     }

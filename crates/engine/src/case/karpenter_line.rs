@@ -5,6 +5,7 @@
 //! as others move on and had waited as long; one that is passed over is not.
 
 use super::Case;
+use super::judging::Judging;
 use super::stage::{Symptom, Thresholds, Wait};
 use crate::api::{Evidence, Stage};
 use crate::cluster_state::ClusterState;
@@ -112,7 +113,8 @@ pub fn in_line_until(case: &Case, t: &Thresholds) -> Option<DateTime<Utc>> {
 }
 
 /// A NodePool with many machines in line.
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     let mut waiting = Vec::new();
     for claim in cluster.claims_of_pool(pool.name()).filter(|c| !c.is_true("Initialized")) {
         waiting.extend(cluster.nodes_of(claim).first().and_then(|node| turn(claim, node)));

@@ -1,7 +1,7 @@
 //! A Ready Node that a taint takes out of service, which whoever set it needs for a while only, and that has stood for
 //! longer.
 
-use super::thresholds::Thresholds;
+use super::judging::Judging;
 use super::wait::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::objects::{Condition, Node, NodeClaim, Taint};
@@ -120,8 +120,9 @@ const NO_HOOK_LASTS: TimeDelta = TimeDelta::hours(12);
 /// Source: core pkg/controllers/disruption/queue.go `maxRetryDuration` (v1.0.5, v1.14.3).
 const NO_REPLACEMENT_LASTS: TimeDelta = TimeDelta::minutes(90);
 
-pub(super) fn wait(node: &Node, claim: Option<&NodeClaim>, t: &Thresholds) -> Option<Wait> {
-    let left = left_taint(node, claim)?;
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, thresholds: t, .. } = judging;
+    let left = left_taint(node, cluster.claim_of_node(node))?;
     let because = "the Node is Ready, and nothing that does not tolerate this taint is scheduled there";
     let evidence = Evidence::new(format!("Node/{}", node.name()), "spec.taints", left.taint.to_string(), because);
     let wait = Wait::new(Stage::Ready, left.since, t.terminate, t, evidence);

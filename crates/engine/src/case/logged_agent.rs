@@ -1,19 +1,19 @@
 //! A Ready Node of which a log was given: its kube-proxy or its network plugin fails there, and nothing else tells.
 
-use super::stage::{Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::Wait;
 
 use crate::case::pool_wait::STILL_ASKED_FOR;
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
-use crate::cluster_state::ClusterState;
 use crate::objects::Node;
-use chrono::{DateTime, Utc};
 use logs::fact::{Fact, Trouble};
 
 /// A log that does not name the Node may be of another; what an agent complains of at times, or has got over, is
 /// nothing.
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! A Ready Node that has a pod, or is to have one, for whose volume it has no driver.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::case::unstarted_pods::STILL_REFUSED;
 
@@ -85,7 +86,8 @@ fn ready_since(pod: &Pod) -> Option<DateTime<Utc>> {
     pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?.last_transition_time
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

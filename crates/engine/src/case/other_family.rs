@@ -1,6 +1,7 @@
 //! A Ready Node whose address is of another IP family than the cluster's.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
@@ -38,7 +39,8 @@ pub fn of_vpc_cni(cluster: &ClusterState) -> Option<IpFamily> {
     Some(if set.env("ENABLE_IPv6") == Some("true") { IpFamily::V6 } else { IpFamily::V4 })
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, thresholds: t, .. } = judging;
     let ready = node.condition("Ready").filter(|_| node.is_ready() && !is_out_of_service(node))?;
     // A fleet of one family, which is nearly every one, is looked through once.
     let [Some(_), Some(_)] = in_service(cluster) else { return None };

@@ -1,5 +1,6 @@
 //! The waits of NodePools and node classes: pods wait for a machine that is never launched.
 
+use super::judging::Judging;
 use super::thresholds::Thresholds;
 use super::unplaced::Unplaced;
 use super::wait::{Inert, Symptom, Wait};
@@ -13,14 +14,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 ///
 /// A pool whose class is not ready gets no diagnosis of its own: the class has it.
 pub fn pool_wait<'a>(
+    judging: Judging<'a>,
     pool: &NodePool,
     class: Option<&NodeClass>,
-    claim_events: impl Iterator<Item = &'a Event>,
-    claims: impl Iterator<Item = &'a NodeClaim>,
     unplaced: impl Iterator<Item = Unplaced<'a>>,
-    now: DateTime<Utc>,
-    t: &Thresholds,
 ) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     let object = format!("NodePool/{}", pool.name());
     if let Some(condition) =
         ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|type_| pool.condition(type_)).find(|c| {
@@ -45,13 +44,13 @@ pub fn pool_wait<'a>(
     if let Some(wait) = class.and_then(|class| architecture_wait(pool, class, t)) {
         return Some(wait);
     }
-    let claim_events: Vec<&Event> = claim_events.collect();
-    let claims: Vec<&NodeClaim> = claims.collect();
+    let claim_events: Vec<&Event> = cluster.claim_events_of_pool(pool.name()).collect();
+    let claims: Vec<&NodeClaim> = cluster.claims_of_pool(pool.name()).collect();
     let died = died_at_start(&claim_events, claims.iter().copied());
-    if let Some(wait) = dying_wait(&died, now, STILL_ASKED_FOR, t) {
+    if let Some(wait) = dying_wait(judging, &died, STILL_ASKED_FOR) {
         return Some(wait);
     }
-    capacity_wait(claim_events, &claims, now, t)
+    capacity_wait(judging, claim_events, &claims)
         .or_else(|| unplaced_wait(unplaced.filter(|u| u.waits(now)), &claims, t))
 }
 
@@ -61,7 +60,8 @@ pub fn pool_wait<'a>(
 pub const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
 
 /// A NodePool for which EC2 has no capacity.
-fn capacity_wait(claim_events: Vec<&Event>, claims: &[&NodeClaim], now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+fn capacity_wait(judging: Judging, claim_events: Vec<&Event>, claims: &[&NodeClaim]) -> Option<Wait> {
+    let Judging { now, thresholds: t, .. } = judging;
     let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
     let mut refused: Vec<&Event> = refused.filter(|e| e.last_seen().is_some()).collect();
     refused.sort_by_key(|e| std::cmp::Reverse(e.last_seen()));
@@ -254,7 +254,8 @@ pub fn died_at_start<'a>(claim_events: &[&'a Event], claims: impl Iterator<Item 
 
 /// Instance after instance ends before it can join: one wait, from the first of them on, however soon the next one
 /// follows.
-fn dying_wait(died: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: &Thresholds) -> Option<Wait> {
+fn dying_wait(judging: Judging, died: &[&Event], still: TimeDelta) -> Option<Wait> {
+    let Judging { now, thresholds: t, .. } = judging;
     let newest = died.iter().max_by_key(|e| e.last_seen()).filter(|_| died.len() >= 2)?;
     newest.last_seen().filter(|last| now - *last <= still)?;
     let first = died.iter().filter_map(|e| e.last_seen()).min()?;

@@ -1,7 +1,8 @@
 //! Pods that Karpenter makes one machine after the other for, while a DaemonSet holds the port that they ask for on
 //! each.
 
-use super::stage::{Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::Wait;
 use super::undersized_nodes::{IN_A_ROW, machines};
 use super::{unplaced, waiting_pods};
 use crate::case::pool_wait;
@@ -56,7 +57,7 @@ pub fn holder<'w>(cluster: &'w ClusterState, node: &Node, pod: &Pod) -> Option<(
     on_node.into_iter().find_map(|holder| Some((port_of(holder)?, holder)))
 }
 
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, t: &Thresholds) -> Option<Wait> {
-    let found = port_held(cluster, pool)?;
-    pool_wait::port_held_wait(found.pod, found.since, t)
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let found = port_held(judging.cluster, pool)?;
+    pool_wait::port_held_wait(found.pod, found.since, judging.thresholds)
 }

@@ -1,7 +1,8 @@
 //! A Ready Node that is cordoned and emptied, and to which pods come back that tolerate the cordon.
 
 use super::held_drain::stays;
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_leaving;
 use crate::cluster_state::ClusterState;
@@ -73,7 +74,8 @@ fn stopped_siblings<'w>(
     told.filter(|(name, uid)| is_sibling(name) && (*name, *uid) != (&*pod.metadata.name, &*pod.metadata.uid)).collect()
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, thresholds: t, .. } = judging;
     if !node.is_ready() || is_leaving(node) {
         return None;
     }

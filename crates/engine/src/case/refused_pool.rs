@@ -1,11 +1,10 @@
 //! A NodePool that Karpenter, or the API server for it, refuses: before 1.0 its log alone says so.
 
-use super::stage::{Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::Wait;
 use super::{unplaced, waiting_pods};
 use crate::case::pool_wait;
-use crate::cluster_state::ClusterState;
 use crate::objects::{NodeClaim, NodePool};
-use chrono::{DateTime, Utc};
 use logs::fact::{Fact, Trouble};
 
 /// Whether what the NodePool is refused for, a label of its machines, still stands there: then one line is enough.
@@ -16,7 +15,8 @@ pub fn stands(pool: &NodePool, fact: &Fact) -> bool {
 }
 
 /// A NodePool that a pod could have a machine of, did Karpenter's log not say that it is refused.
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     const REFUSED: [Trouble; 2] = [Trouble::NodePoolRefused, Trouble::NodeClaimRefused];
     let logs = cluster.logs_of_pool(pool.name());
     let open = logs.iter().flat_map(|of_pool| of_pool.log.journey.open());

@@ -1,6 +1,7 @@
 //! A Ready Node that has a pod for whose volume EC2 has no place left there.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::case::unstarted_pods::STILL_REFUSED;
 
@@ -46,7 +47,8 @@ pub fn refused_volume<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<
     refused.min_by_key(|(pod, event)| (event.first_timestamp.or(event.last_seen()), &pod.metadata.name))
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Pods that the kubelet of a Ready Node rejects, one after the other: the scheduler counts what they ask for as free.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
@@ -54,7 +55,8 @@ pub fn rejected_pods<'w>(cluster: &'w ClusterState, node: &'w Node, now: DateTim
     (all.len() >= AT_LEAST && goes_on && !taken).then_some(RejectedPods { last, count: all.len(), since, resource })
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

@@ -3,6 +3,7 @@
 //! A rule only ever explains a machine that is stuck here. A machine that passes its stages in time has no diagnosis,
 //! whatever conditions, taints or noisy events it carries.
 
+use super::judging::Judging;
 use super::out_of_service::{is_leaving, is_out_of_service};
 use super::taints::{listed, missing_taints};
 use super::timeout::{never_launched, timed_out};
@@ -136,7 +137,8 @@ pub fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, proven: TimeDel
 
 /// A NodeClaim that was deleted before it had an instance, and has stayed: there is nothing that Karpenter would wait
 /// for. Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`.
-pub fn unlaunched_leaving_wait(claim: &NodeClaim, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub fn unlaunched_leaving_wait(judging: Judging, claim: &NodeClaim) -> Option<Wait> {
+    let Judging { now, thresholds: t, .. } = judging;
     let deleted = claim.metadata.deletion_timestamp.filter(|_| never_launched(claim))?;
     let is_held = !claim.metadata.finalizers.is_empty() && now - deleted >= t.terminate / 2;
     let because = "it was deleted before it had an instance, and Karpenter's finalizer still holds it";
@@ -217,19 +219,15 @@ fn network_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
 /// Karpenter's finalizer on the Node deletes the NodeClaim. The remaining case is a Node whose removal bypassed both.
 /// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection,
 /// every 2 min, and pkg/controllers/node/termination/controller.go `finalize` (v1.14.3).
-pub fn vanished_wait<'e>(
-    claim: &NodeClaim,
-    node_events: impl Iterator<Item = &'e Event>,
-    claim_events: impl Iterator<Item = &'e Event>,
-    now: DateTime<Utc>,
-    t: &Thresholds,
-) -> Option<Wait> {
+pub fn vanished_wait(judging: Judging, claim: &NodeClaim) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
         return None;
     }
     let registered = claim.true_since("Registered");
     // An earlier Node of the name may have been deleted too.
-    let of_node: Vec<&Event> = node_events.filter(|e| e.last_seen() >= registered).collect();
+    let of_node: Vec<&Event> =
+        cluster.events("Node", &claim.status.node_name).filter(|e| e.last_seen() >= registered).collect();
     let told = |event: &Event, because| {
         Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), because)
     };
@@ -240,7 +238,7 @@ pub fn vanished_wait<'e>(
     }
     let removed = of_node.iter().find(|e| e.reason == "RemovingNode");
     // Karpenter says so of every new machine too.
-    let missed = claim_events.filter(|e| {
+    let missed = cluster.events("NodeClaim", claim.name()).filter(|e| {
         misses_node(e)
             && e.last_seen().zip(registered).is_some_and(|(at, registered)| at - registered >= STATE_FOLLOWS)
             && e.last_seen().is_some_and(|at| now - at <= STILL_MISSED)
@@ -438,7 +436,8 @@ pub(super) fn stopped_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Op
 
 /// The wait of an instance that is known only from its log: an error still stops it, or it has not registered for too
 /// long.
-pub fn logged_wait(log: &MachineLog, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub fn logged_wait(judging: Judging, log: &MachineLog) -> Option<Wait> {
+    let Judging { now, thresholds: t, .. } = judging;
     let journey = &log.journey;
     let since = journey.begins.unwrap_or(now);
     let until = journey.ends.unwrap_or(now);

@@ -5,7 +5,8 @@
 //! Source: core v1.8.0 pkg/controllers/disruption/staticdrift.go `ComputeCommands`. Later versions delete first where
 //! the feature gate TerminateFirstDrift is on.
 
-use crate::case::stage::{Thresholds, Wait};
+use crate::case::judging::Judging;
+use crate::case::stage::Wait;
 use crate::cluster_state::ClusterState;
 use crate::objects::{Node, NodeClaim, NodePool};
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
@@ -49,7 +50,8 @@ pub(crate) fn no_room<'w>(cluster: &'w ClusterState, pool: &NodePool) -> Option<
     Some(NoRoom { limit, replicas, drifted: first, since: *since, count: drifted.len() })
 }
 
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     let found = no_room(cluster, pool)?;
     // A replacement under way, and pods that may not be evicted for a while, hold a drift up as well.
     let is_late = now.signed_duration_since(found.since) >= t.terminate;

@@ -1,7 +1,8 @@
 //! A Ready Node that load balancers do not reach, as they reach others: two of its security groups have the cluster's
 //! tag.
 
-use super::stage::{Symptom, Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
@@ -54,7 +55,8 @@ pub fn tagged_twice<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Ut
     Some(TaggedTwice { event, class, groups, since })
 }
 
-pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }

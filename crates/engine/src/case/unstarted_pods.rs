@@ -1,9 +1,10 @@
 //! A Ready Node that starts none of the pods that are scheduled there.
 
+use super::judging::Judging;
 use super::out_of_service::is_out_of_service;
-use super::thresholds::Thresholds;
 use super::wait::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
+use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, Pod};
 use crate::upstream::node_events::{Sandbox, refused_sandbox, refuses_container};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,20 +20,17 @@ pub type Kinship = fn(&Pod, &Pod) -> bool;
 /// The kubelet tries again every few seconds and says so every time, or every five minutes once its events are
 /// throttled (kubernetes v1.36.3 client-go tools/record/events_cache.go). A pod that waits for a warm address is served
 /// within seconds.
-pub fn refused_pods_wait<'e>(
-    node: &Node,
-    pod_events: impl Iterator<Item = &'e Event>,
-    pods: impl Iterator<Item = &'e Pod>,
-    starts_elsewhere: impl Fn(&Pod, Kinship) -> bool,
-    now: DateTime<Utc>,
-    t: &Thresholds,
-) -> Option<Wait> {
+pub(super) fn refused_pods_wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }
-    let (containers, refusals): (Vec<&Event>, Vec<&Event>) = pod_events
+    let (containers, refusals): (Vec<&Event>, Vec<&Event>) = cluster
+        .pod_events_on(node.name())
         .filter(|event| refuses_container(event) || refused_sandbox(event).is_some())
         .partition(|event| refuses_container(event));
+    let pods = cluster.pods_on(node.name());
+    let starts_elsewhere = |pod: &Pod, is_alike: Kinship| starts_elsewhere(cluster, node, pod, is_alike);
     let waits = |newest: &Event, first: DateTime<Utc>, because: &'static str| {
         let object = format!("Event Pod/{}", newest.involved_object.name);
         let evidence = Evidence::new(object, "message", newest.said(), because);
@@ -61,6 +59,13 @@ pub fn refused_pods_wait<'e>(
     let wait =
         waits(newest, first, "the Node is Ready, and its kubelet cannot start the pods that are scheduled there");
     Some(if of_node || !node.is_windows() { wait } else { wait.only_with_proof() })
+}
+
+/// Whether a pod like this one has started on another Node.
+fn starts_elsewhere(cluster: &ClusterState, node: &Node, pod: &Pod, is_alike: Kinship) -> bool {
+    let mut alike = cluster.pods_in(pod.metadata.namespace.as_deref().unwrap_or_default());
+    let starts = |other: &Pod| other.node() != node.name() && (other.has_started() || other.is_ready());
+    alike.any(|other| starts(other) && is_alike(pod, other))
 }
 
 /// A network or a sandbox may be refused to one pod for reasons of its own. It is the Node's affair where none that

@@ -1,7 +1,8 @@
 //! Instances that are gone within minutes of their launch, one after the other, as Karpenter's log alone tells: where
 //! it has no interruption queue, nobody tells the cluster.
 
-use super::stage::{Thresholds, Wait};
+use super::judging::Judging;
+use super::stage::Wait;
 
 use crate::api::{Evidence, Stage};
 use crate::case::pool_wait::STILL_ASKED_FOR;
@@ -47,7 +48,8 @@ pub fn vanished<'w>(cluster: &'w ClusterState, pool: &NodePool, now: DateTime<Ut
     if is_new && vanished.len() >= IN_A_ROW { vanished } else { Vec::new() }
 }
 
-pub(super) fn wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
     let vanished = vanished(cluster, pool, now);
     let (first, newest) = vanished.first().zip(vanished.last())?;
     let because = "launched minutes before, and gone before it could join";

@@ -128,6 +128,7 @@ mod tests {
     use super::*;
     use crate::api::judged::{JudgedBy, WaitingMachine};
     use crate::api::{Confidence, Stage};
+    use crate::case::judging::Judging;
     use crate::case::stage::Thresholds;
     use crate::objects::input::{Input, Object};
     use serde_json::json;
@@ -150,7 +151,7 @@ mod tests {
         let mut cluster = ClusterState::default();
         let claim = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "healthy", "uid": "healthy"}});
         cluster.apply(Object::from_value(Input::NodeClaims, claim).unwrap(), now);
-        let mut survey = Survey::of(&cluster, now, JudgedBy::Given, &Thresholds::default());
+        let mut survey = Survey::of(Judging::new(&cluster, now, &Thresholds::default()), JudgedBy::Given);
         survey.diagnoses = diagnoses;
         survey.judged.waiting.clear();
         (cluster, survey)

@@ -5,14 +5,13 @@ use super::survey::Survey;
 use crate::api::{Confidence, Named, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Stage};
 use crate::case::Case;
 use crate::case::failing_round::held_up;
-use crate::case::stage::Thresholds;
-use crate::cluster_state::{ClusterState, Subject};
+use crate::case::judging::Judging;
+use crate::cluster_state::Subject;
 use crate::explain::karpenter_ends::WHY_KARPENTER_ENDS;
 use crate::objects::input::Input;
 use crate::objects::{ContainerStatus, NodeClaim, NodePool, Pod};
 use crate::rules;
 use crate::upstream::karpenter::Karpenter;
-use chrono::{DateTime, Utc};
 use logs::table::program_of;
 use std::collections::BTreeMap;
 
@@ -78,13 +77,7 @@ pub const POD_LOG: &str = "pod/";
 
 /// The logs that the verdicts lead to: a limited number for each cause, and one for each cause before a second one for
 /// any.
-pub fn of_survey(
-    cluster: &ClusterState,
-    survey: &Survey,
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-    most: usize,
-) -> Vec<LogSource> {
+pub fn of_survey(judging: Judging, survey: &Survey, most: usize) -> Vec<LogSource> {
     let mut of_cause: BTreeMap<&str, usize> = BTreeMap::new();
     let mut sources: Vec<(usize, LogSource)> = Vec::new();
     for diagnosis in &survey.diagnoses {
@@ -93,7 +86,7 @@ pub fn of_survey(
         if *count >= most {
             continue;
         }
-        let case = Subject::of(&diagnosis.spec.subject).and_then(|s| Case::of(cluster, &s, now, thresholds));
+        let case = Subject::of(&diagnosis.spec.subject).and_then(|s| Case::of(judging, &s));
         for source in case.into_iter().flat_map(|case| log_sources(&case, verdict)) {
             if sources.iter().all(|(_, known)| *known != source) {
                 sources.push((*count, source));
@@ -103,7 +96,7 @@ pub fn of_survey(
     }
     sources.sort_by_key(|(rank, _)| *rank);
     let mut sources: Vec<LogSource> = sources.into_iter().map(|(_, source)| source).collect();
-    let of_waiting = of_waiting_pods(cluster, survey.diagnoses.iter(), now, thresholds);
+    let of_waiting = of_waiting_pods(judging, survey.diagnoses.iter());
     sources.extend(of_waiting.filter(|own| !sources.contains(own)));
     sources
 }
@@ -111,12 +104,8 @@ pub fn of_survey(
 /// Karpenter's log, if a pod has waited for minutes although a NodePool could launch a machine for it and none is on
 /// its way. Only the log says that Karpenter skips the NodePool or completes no round. A NodePool with a verdict does
 /// not count.
-pub fn of_waiting_pods<'d>(
-    cluster: &ClusterState,
-    verdicts: impl Iterator<Item = &'d NodeDiagnosis>,
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-) -> Option<LogSource> {
+pub fn of_waiting_pods<'d>(judging: Judging, verdicts: impl Iterator<Item = &'d NodeDiagnosis>) -> Option<LogSource> {
+    let Judging { cluster, now, thresholds } = judging;
     let karpenter = cluster.karpenter().filter(|karpenter| karpenter.stopped.is_none())?;
     let is_late = |pod: &Pod| pod.metadata.creation_timestamp.is_some_and(|at| now - at >= thresholds.launch * 2);
     let is_on_its_way =

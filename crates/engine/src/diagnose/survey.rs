@@ -4,14 +4,12 @@ use super::{Judgement, judge_case};
 use crate::api::judged::{AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods, WaitingMachine};
 use crate::api::{Confidence, NodeDiagnosis};
 use crate::case::Case;
-use crate::case::stage::Thresholds;
-use crate::cluster_state::ClusterState;
+use crate::case::judging::Judging;
 use crate::explain::logged::excerpt;
 use crate::objects::input::Input;
 use crate::objects::{NodeClass, Pod};
 use crate::rules;
 use crate::upstream::unplaced::is_repeated;
-use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
 /// The diagnoses of a cluster, and what they are based on.
@@ -24,7 +22,8 @@ pub struct Survey {
 
 impl Survey {
     /// Judges everything at one time.
-    pub fn of(cluster: &ClusterState, now: DateTime<Utc>, clock: JudgedBy, thresholds: &Thresholds) -> Self {
+    pub fn of(judging: Judging, clock: JudgedBy) -> Self {
+        let Judging { cluster, now, thresholds } = judging;
         // A diagnosis is large, and a growing list is copied. Unused capacity is never touched, so it takes no memory.
         let mut diagnoses = Vec::with_capacity(cluster.claims().size_hint().0);
         let mut waiting = Vec::new();
@@ -35,7 +34,7 @@ impl Survey {
         // Inputs that open verdicts lack. Proven verdicts lack nothing. Without Nodes and NodeClaims nothing is judged,
         // so their absence is always reported.
         let (mut open, mut wanted) = (BTreeSet::new(), BTreeSet::from([Input::NodeClaims, Input::Nodes]));
-        for case in Case::all(cluster, now, thresholds) {
+        for case in Case::all(judging) {
             match judge_case(&case, thresholds) {
                 Judgement::Sick(diagnosis, _) => {
                     let is_open =
@@ -70,7 +69,7 @@ impl Survey {
             logs: cluster.instances().count(),
             stuck: diagnoses.len(),
             waiting,
-            unplaced: unplaced(cluster, &diagnoses, now, thresholds),
+            unplaced: unplaced(judging, &diagnoses),
             missing: wanted.into_iter().filter(missing).map(|input| input.name().to_owned()).collect(),
             unread: cluster.unread().to_vec(),
             otherwise: None,
@@ -80,14 +79,9 @@ impl Survey {
 
     /// Compares with the other possible time of a dump, if the time is uncertain. Records what differs at that time.
     #[must_use]
-    pub fn or_at(
-        mut self,
-        cluster: &ClusterState,
-        at: DateTime<Utc>,
-        clock: JudgedBy,
-        thresholds: &Thresholds,
-    ) -> Self {
-        let other = Self::of(cluster, at, clock, thresholds);
+    pub fn or_at(mut self, other: Judging, clock: JudgedBy) -> Self {
+        let at = other.now;
+        let other = Self::of(other, clock);
         let (here, there) = (self.names(), other.names());
         let not_stuck: Vec<String> = here.difference(&there).map(|name| (*name).to_owned()).collect();
         let only_there =
@@ -114,12 +108,8 @@ impl Survey {
 
 /// Pods that Karpenter has refused a machine for longer than one takes to join. A verdict about a NodePool or a node
 /// class explains them, or may.
-fn unplaced(
-    cluster: &ClusterState,
-    diagnoses: &[NodeDiagnosis],
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-) -> Option<UnplacedPods> {
+fn unplaced(judging: Judging, diagnoses: &[NodeDiagnosis]) -> Option<UnplacedPods> {
+    let Judging { cluster, now, thresholds } = judging;
     if diagnoses.iter().any(|diagnosis| diagnosis.spec.node_claim.is_none() && diagnosis.spec.node.is_none()) {
         return None;
     }

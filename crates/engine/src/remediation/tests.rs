@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::{Outcome as Ending, REMOVED_ANNOTATION};
+use crate::case::judging::Judging;
 use crate::case::stage::Thresholds;
 use crate::cluster_state::{Availability, Subject};
 use crate::diagnose::{Judgement, judge};
@@ -141,7 +142,7 @@ impl Cluster {
     /// The verdict of the engine itself, with what was said before about remediation.
     fn diagnosis(&self) -> NodeDiagnosis {
         let Judgement::Sick(mut diagnosis, _) =
-            judge(&self.cluster(), &Subject::Claim(CLAIM.to_owned()), at(0), &Thresholds::default())
+            judge(Judging::new(&self.cluster(), at(0), &Thresholds::default()), &Subject::Claim(CLAIM.to_owned()))
         else {
             panic!("the scene is of a sick machine")
         };
