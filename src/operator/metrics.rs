@@ -23,7 +23,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -142,61 +142,70 @@ struct Version {
     version: String,
 }
 
+/// Each metric gets its name where it is made.
+struct Names<'r>(&'r mut Registry);
+
+impl Names<'_> {
+    fn add<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
+        let metric = M::default();
+        self.0.register(name, help, metric.clone());
+        metric
+    }
+
+    fn add_in_seconds<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
+        self.0.register_with_unit(name, help, Unit::Seconds, metric.clone());
+        metric
+    }
+}
+
 impl Default for Metrics {
+    /// Prometheus reads the metrics in this order.
     fn default() -> Self {
         let mut registry = Registry::with_prefix("nodewhy");
-        let (diagnosed, outcomes, writes, queue, unreadable) =
-            (Family::default(), Family::default(), Family::default(), Gauge::default(), Family::default());
-        let (time_to_diagnosis, leader, clock) =
-            (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default(), Gauge::default());
-        let (relists, last_events) = (Family::default(), Family::default());
-        registry.register("diagnosed", "Verdicts, counted once per stuck node and cause", Family::clone(&diagnosed));
-        registry.register("outcomes", "Ended NodeDiagnoses, by outcome", Family::clone(&outcomes));
-        registry.register("writes", "Writes of NodeDiagnoses, by result", Family::clone(&writes));
-        registry.register("queue", "NodeDiagnoses that are not written yet", Gauge::clone(&queue));
-        registry.register(
-            "unreadable_objects",
-            "Objects that nodewhy could not read, by input",
-            Family::clone(&unreadable),
-        );
-        let help = "Time from the start of a node's wait to its diagnosis";
-        registry.register_with_unit("time_to_diagnosis", help, Unit::Seconds, Histogram::clone(&time_to_diagnosis));
-        registry.register("watch_relists", "Full lists of an input after the first", Family::clone(&relists));
-        let help = "Time of the last object that the watch of an input received";
-        registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
-        registry.register("leader", "1 if this replica writes, 0 if it is on standby", Gauge::clone(&leader));
-        let help = "How far the API server's clock is ahead of the local clock (0 if within 5 seconds)";
-        registry.register_with_unit("clock_skew", help, Unit::Seconds, Gauge::clone(&clock));
-        let remediations = Family::default();
-        registry.register(
-            "remediations",
-            "Cloud-provider taints that nodewhy removed or kept, or that were re-added, by reason",
-            Family::clone(&remediations),
-        );
-        let (in_vain, ran_in_vain) = (Family::default(), Family::default());
-        registry.register("launches_in_vain", "NodeClaims deleted before their node joined", Family::clone(&in_vain));
-        let help = "Running time of instances that never joined";
-        registry.register_with_unit("instances_in_vain", help, Unit::Seconds, Family::clone(&ran_in_vain));
-        registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
-        registry.register_collector(Box::new(Arc::clone(&live)));
-        let metrics = Self {
+        let mut names = Names(&mut registry);
+        let mut metrics = Self {
+            diagnosed: names.add("diagnosed", "Verdicts, counted once per stuck node and cause"),
+            outcomes: names.add("outcomes", "Ended NodeDiagnoses, by outcome"),
+            writes: names.add("writes", "Writes of NodeDiagnoses, by result"),
+            queue: names.add("queue", "NodeDiagnoses that are not written yet"),
+            unreadable: names.add("unreadable_objects", "Objects that nodewhy could not read, by input"),
+            time_to_diagnosis: names.add_in_seconds(
+                "time_to_diagnosis",
+                "Time from the start of a node's wait to its diagnosis",
+                Histogram::new(SECONDS_TO_DIAGNOSIS),
+            ),
+            relists: names.add("watch_relists", "Full lists of an input after the first"),
+            last_events: names.add_in_seconds(
+                "watch_last_event_timestamp",
+                "Time of the last object that the watch of an input received",
+                Family::default(),
+            ),
+            leader: names.add("leader", "1 if this replica writes, 0 if it is on standby"),
+            clock: names.add_in_seconds(
+                "clock_skew",
+                "How far the API server's clock is ahead of the local clock (0 if within 5 seconds)",
+                Gauge::default(),
+            ),
+            remediations: names.add(
+                "remediations",
+                "Cloud-provider taints that nodewhy removed or kept, or that were re-added, by reason",
+            ),
+            in_vain: names.add("launches_in_vain", "NodeClaims deleted before their node joined"),
+            ran_in_vain: names.add_in_seconds(
+                "instances_in_vain",
+                "Running time of instances that never joined",
+                Family::default(),
+            ),
+            live: Arc::clone(&live),
             registry,
-            live,
-            diagnosed,
-            outcomes,
-            writes,
-            queue,
-            unreadable,
-            time_to_diagnosis,
-            relists,
-            last_events,
-            leader,
-            clock,
-            remediations,
-            in_vain,
-            ran_in_vain,
         };
+        metrics.registry.register(
+            "build",
+            "The version of nodewhy",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        metrics.registry.register_collector(Box::new(live));
         metrics.begin_at_zero();
         metrics
     }
