@@ -19,7 +19,7 @@ mod userdata;
 mod version;
 mod watch;
 
-use crate::ingest::list;
+use crate::ingest::list::{self, Reading};
 use crate::kube_client::Connection;
 use crate::report;
 use chrono::{DateTime, Utc};
@@ -166,12 +166,10 @@ fn ask_aws(
 /// where nothing could.
 fn load_and<T>(
     cluster: &LiveFlags,
-    state: &mut ClusterState,
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&Object) + Send),
+    reading: Reading<'_>,
     then: impl AsyncFnOnce(&Client, &mut ClusterState, &mut Vec<String>) -> T,
 ) -> Result<T, String> {
+    let Reading { state, now, thresholds, seen } = reading;
     let mut complaints = Vec::new();
     let loaded = block_on(async {
         let connection = connect(cluster).await?;
@@ -180,7 +178,8 @@ fn load_and<T>(
             progress.saw(object.input());
             seen(object);
         };
-        let loaded = load_from(&connection, state, now, thresholds, &mut seen, &mut complaints).await;
+        let reading = Reading { state: &mut *state, now, thresholds, seen: &mut seen };
+        let loaded = load_from(&connection, reading, &mut complaints).await;
         progress.end();
         loaded?;
         Ok::<_, String>(then(&connection.client, state, &mut complaints).await)
@@ -192,16 +191,11 @@ fn load_and<T>(
 }
 
 /// Reads a cluster that is connected to.
-async fn load_from(
-    connection: &Connection,
-    state: &mut ClusterState,
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&Object) + Send),
-    complaints: &mut Vec<String>,
-) -> Result<(), String> {
+async fn load_from(connection: &Connection, reading: Reading<'_>, complaints: &mut Vec<String>) -> Result<(), String> {
+    let Reading { state, now, thresholds, seen } = reading;
     state.of_api_server(connection.api_server());
-    complaints.extend(list::load(&connection.client, state, now, thresholds, seen).await);
+    let reading = Reading { state: &mut *state, now, thresholds, seen };
+    complaints.extend(list::load(&connection.client, reading).await);
     state.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
 }
 

@@ -4,6 +4,7 @@ use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
 use super::pod_logs::KnownLogs;
 use super::{BAD_INPUT, NO_CLUSTER, answer, ask_aws, fail, load_and};
 use crate::ingest::collect;
+use crate::ingest::list::Reading;
 use chrono::Utc;
 use clap::Args;
 use engine::api::judged::JudgedBy;
@@ -31,7 +32,8 @@ pub fn run(args: &Collect) -> ExitCode {
     let (mut objects, mut state, now) = (Vec::new(), ClusterState::default(), Utc::now());
     let thresholds = Thresholds::from(&args.thresholds);
     let mut keep = |object: &Object| objects.push(object.clone());
-    let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut keep, async |client, state, notes| {
+    let reading = Reading { state: &mut state, now, thresholds: &thresholds, seen: &mut keep };
+    let loaded = load_and(&args.cluster, reading, async |client, state, notes| {
         if !args.logs {
             return Vec::new();
         }

@@ -5,6 +5,7 @@ use super::flags::LiveFlags;
 use super::pod_logs::KnownLogs;
 use super::progress::Progress;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print};
+use crate::ingest::list::Reading;
 use crate::kube_client::ClusterFlags;
 use crate::report::Format;
 use crate::report::clusters;
@@ -56,7 +57,8 @@ async fn look(args: &Diagnose, context: &str, progress: &Progress) -> Result<Jud
     let mut seen = |object: &Object| progress.saw(object.input());
     let judge = |state: &ClusterState| Survey::of(Judging::new(state, now, &thresholds), clock);
     let read = async {
-        load_from(&connection, &mut state, now, &thresholds, &mut seen, &mut notes).await?;
+        let reading = Reading { state: &mut state, now, thresholds: &thresholds, seen: &mut seen };
+        load_from(&connection, reading, &mut notes).await?;
         let survey = judge(&state);
         let mut logs = KnownLogs::default();
         let with_logs = args.take_in_logs(&connection.client, &mut state, &survey, &mut logs, &mut notes).await;

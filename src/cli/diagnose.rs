@@ -3,6 +3,7 @@
 use super::diagnose_args::{Diagnose, karpenter};
 use super::pod_logs::KnownLogs;
 use super::{BAD_INPUT, NO_CLUSTER, answer, ask_aws, block_on, complain, contexts, fail, load_and, print, watch};
+use crate::ingest::list::Reading;
 use crate::ingest::logs::{Bounds, Logs};
 use crate::ingest::{dump, dump_time, logs};
 use crate::report::{self, Background, Format, history};
@@ -57,7 +58,8 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     let thresholds = Thresholds::from(&args.thresholds);
     let judge = |state: &ClusterState| Survey::of(Judging::new(state, now, &thresholds), clock);
     let mut unread = Vec::new();
-    let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut |_| (), async |client, state, notes| {
+    let reading = Reading { state: &mut state, now, thresholds: &thresholds, seen: &mut |_| () };
+    let loaded = load_and(&args.cluster, reading, async |client, state, notes| {
         let survey = judge(state);
         let with_logs = args.take_in_logs(client, state, &survey, &mut KnownLogs::default(), notes).await;
         unread.clone_from(notes);

@@ -3,6 +3,7 @@
 use super::flags::{AwsFlags, LiveFlags};
 use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, block_on, color, complain, fail, load_and, print};
 use crate::ingest::dump;
+use crate::ingest::list::Reading;
 use crate::report::{self, counted_as};
 use aws::questions::Question;
 use chrono::Utc;
@@ -140,7 +141,8 @@ pub fn run(args: &Lint) -> ExitCode {
 /// Lints the objects of a live cluster.
 fn of_cluster(args: &Lint) -> ExitCode {
     let (now, mut state) = (Utc::now(), ClusterState::default());
-    let loaded = load_and(&args.cluster, &mut state, now, &Thresholds::default(), &mut |_| (), async |_, _, _| ());
+    let reading = Reading { state: &mut state, now, thresholds: &Thresholds::default(), seen: &mut |_| () };
+    let loaded = load_and(&args.cluster, reading, async |_, _, _| ());
     if let Err(error) = loaded {
         return fail(&error, NO_CLUSTER);
     }

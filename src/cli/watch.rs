@@ -7,6 +7,7 @@ use super::diagnose_args::{Diagnose, karpenter};
 use super::pod_logs::KnownLogs;
 use super::progress::Progress;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print_to_reader};
+use crate::ingest::list::Reading;
 use crate::kube_client::Connection;
 use crate::report::{self, Background};
 use chrono::Utc;
@@ -100,7 +101,8 @@ async fn look(
     let (mut state, now, thresholds) = (ClusterState::default(), Utc::now(), Thresholds::from(&args.thresholds));
     let progress = Progress::start();
     let mut seen = |object: &Object| progress.saw(object.input());
-    let loaded = load_from(connection, &mut state, now, &thresholds, &mut seen, remarks).await;
+    let reading = Reading { state: &mut state, now, thresholds: &thresholds, seen: &mut seen };
+    let loaded = load_from(connection, reading, remarks).await;
     progress.end();
     loaded.map_err(|why| Failure { why, code: NO_CLUSTER })?;
     remarks.push(karpenter(&state));

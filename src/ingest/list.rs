@@ -72,15 +72,20 @@ struct Page {
     is_last: bool,
 }
 
-/// Reads the cluster into the state. Gives what could not be read, each reason once.
-/// Every object is also shown to `seen`.
-pub async fn load(
-    client: &Client,
-    state: &mut ClusterState,
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&Object) + Send),
-) -> Vec<String> {
+/// A cluster that is read to be judged at one time.
+pub struct Reading<'r> {
+    /// Takes the objects in.
+    pub state: &'r mut ClusterState,
+    pub now: DateTime<Utc>,
+    /// Only stuck nodes have their pods read.
+    pub thresholds: &'r Thresholds,
+    /// Is shown every object too.
+    pub seen: &'r mut (dyn FnMut(&Object) + Send),
+}
+
+/// Reads the cluster into its state. Gives what could not be read, each reason once.
+pub async fn load(client: &Client, reading: Reading<'_>) -> Vec<String> {
+    let Reading { state, now, thresholds, seen } = reading;
     let mut reader = Reader { client, state, now, seen, failures: Vec::new(), complaints: Vec::new() };
     let sources =
         Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
