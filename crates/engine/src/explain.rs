@@ -5,6 +5,7 @@ pub(crate) mod agent_chain;
 pub(crate) mod commands;
 pub mod contrast;
 pub(crate) mod denial;
+pub(crate) mod explanation;
 pub mod image_drift;
 pub mod image_fit;
 pub mod instance_questions;

@@ -17,10 +17,10 @@ pub(crate) use pod::{cannot_be_set_up, of_pod};
 pub(crate) use refusal::refused;
 pub(crate) use words::last_words;
 
-use crate::api::{Blame, Confidence, Evidence, FixStep, Link, Risk, Text, Unknown, Witness};
+use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::commands;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::network_plugin::{KUBE_PROXY, rank};
 use crate::facts::placement;
 use crate::objects::input::Input;
@@ -34,99 +34,14 @@ fn reads(case: &Case) {
     }
 }
 
-/// How well the deepest link is proven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// Not proven at all: nodewhy could not read the objects that would show it.
-    None,
-    /// Only one more symptom.
-    Open,
-    /// It explains the agent, once it has lasted longer than a start takes.
-    Lasting,
-    /// It does not go away by itself.
-    Settled,
-}
-
-/// Why an agent does not work on a Node, as deep as the objects show.
-#[derive(Debug)]
-pub(crate) struct Obstacle {
-    /// A clause that names the agent's DaemonSet or pod.
-    pub why: String,
-    pub proof: Proof,
-    pub blame: Blame,
-    pub fix: Text,
-    /// From the agent to the deepest link.
-    pub links: Vec<Link>,
-    pub steps: Vec<FixStep>,
-    /// The question that the last link leaves open.
-    pub open: Option<Unknown>,
-}
-
-impl Obstacle {
-    pub(crate) fn new(proof: Proof, why: impl Into<String>, blame: Blame, link: Link) -> Self {
-        Self { why: why.into(), proof, blame, fix: Text::default(), links: vec![link], steps: Vec::new(), open: None }
-    }
-
-    pub(crate) fn fix(mut self, fix: impl Into<Text>) -> Self {
-        self.fix = fix.into();
-        self
-    }
-
-    pub(crate) fn step(mut self, risk: Risk, text: impl Into<Text>, command: String) -> Self {
-        self.steps.push(FixStep { text: text.into(), command: Some(command), risk });
-        self
-    }
-
-    pub(crate) fn ask(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
-        let (question, command) = (question.into(), command.into());
-        self.open = Some(Unknown { source: Witness::Cluster, question, command });
-        self
-    }
-
-    /// A link before those of this one.
-    pub(crate) fn after(mut self, link: Link) -> Self {
-        self.links.insert(0, link);
-        self
-    }
-
-    /// One link deeper.
-    pub(crate) fn behind(mut self, link: Link) -> Self {
-        self.links.push(link);
-        self
-    }
-
-    pub(crate) fn confidence(&self, case: &Case) -> Confidence {
-        match self.proof {
-            Proof::Settled => Confidence::Certain,
-            Proof::Lasting if case.is_overdue() => Confidence::Certain,
-            Proof::Lasting | Proof::Open => Confidence::Likely,
-            Proof::None => Confidence::Possible,
-        }
-    }
-
-    /// The finding of a rule whose symptom it explains.
-    pub(crate) fn found(self, case: &Case, summary: String, evidence: Evidence, symptom: Link) -> Finding {
-        let confidence = self.confidence(case);
-        self.explain(Finding::new(confidence, summary, evidence), symptom)
-    }
-
-    /// A finding's chain, blame, fix, steps and question, after the symptom that it explains.
-    pub(crate) fn explain(self, finding: Finding, symptom: Link) -> Finding {
-        let mut finding = finding.linked([symptom]).linked(self.links).blaming(self.blame).fix(self.fix);
-        finding.steps.extend(self.steps);
-        finding.unknowns.extend(self.open);
-        finding
-    }
-}
-
 /// Why a DaemonSet of this name has no pod on the Node.
-pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
+pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Explanation {
     reads(case);
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *name);
     let namespace = set.and_then(|set| set.metadata.namespace.as_deref());
     let object = format!("DaemonSet/{name}");
     if let Some(refused) = refused(case, node, name, namespace) {
-        return refused.obstacle(case, name);
+        return refused.explanation(case, name);
     }
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace.unwrap_or("kube-system"));
     let describe = format!("kubectl describe daemonset -n {} {name}", namespace.unwrap_or("kube-system"));
@@ -135,12 +50,12 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
     }
     if case.cluster.missing(Input::Pods).is_some() {
         let why = format!("nodewhy could not read whether a pod of DaemonSet {name} runs on it");
-        return Obstacle::new(Proof::None, why, blame, Link::new(object, "nodewhy could not read its pods"))
+        return Explanation::new(Proof::None, why, blame, Link::new(object, "nodewhy could not read its pods"))
             .fix(format!("Get the pod of DaemonSet {name} running on this node."))
             .ask(format!("Does a pod of DaemonSet {name} run there?"), pods_on(node));
     }
     let why = format!("DaemonSet {name} has no pod on it");
-    Obstacle::new(Proof::Open, why, blame, Link::new(object, format!("it has no pod on Node {}", node.name())))
+    Explanation::new(Proof::Open, why, blame, Link::new(object, format!("it has no pod on Node {}", node.name())))
         .fix(format!(
             "Find out why DaemonSet {name} creates no pod there: its events name a quota, an admission policy or its \
              own affinity."
@@ -153,28 +68,29 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
 /// `nodeConditionToTaintKeyStatusMap`.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAway) -> Obstacle {
+fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAway) -> Explanation {
     let name = &set.metadata.name;
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field(kept.field);
     let proof = if kept.may_change { Proof::Lasting } else { Proof::Settled };
     let waits = kept.taint.as_ref().and_then(|taint| waits_in_turn(case, name, taint));
-    let mut obstacle = Obstacle::new(proof, kept.why.clone(), blame, Link::new(format!("DaemonSet/{name}"), kept.why));
-    obstacle
+    let mut explanation =
+        Explanation::new(proof, kept.why.clone(), blame, Link::new(format!("DaemonSet/{name}"), kept.why));
+    explanation
         .links
         .extend(kept.taint.as_ref().map(|taint| Link::new(format!("Node/{}", node.name()), taint.to_string())));
     if let Some((why, link)) = waits {
-        obstacle.why.push_str(&why);
-        obstacle.links.push(link);
+        explanation.why.push_str(&why);
+        explanation.links.push(link);
     }
     match &kept.taint {
-        Some(taint) => obstacle
+        Some(taint) => explanation
             .fix(format!(
                 "Add a toleration for the taint, or for every taint (operator: Exists) as agents of a node have it, to \
                  DaemonSet {name}. Its pods restart. Keep it in the chart's values, or the next release reverts it."
             ))
             .step(Risk::Mutating, "Add the toleration. The DaemonSet's pods restart", commands::tolerate(set, taint)),
-        None => obstacle
+        None => explanation
             .fix(format!(
                 "Add the label that DaemonSet {name} requires to the Node, or change the DaemonSet so that it selects \
                  this Node."
@@ -206,7 +122,7 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
 }
 
 /// The component that removes a taint waits for a Node without it.
-pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::TaintOwner) -> Option<Obstacle> {
+pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::TaintOwner) -> Option<Explanation> {
     let deployment = owner.remover_deployment()?;
     let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
     let (pod, said) = case.cluster.pods_without_node().filter(is_its).find_map(|pod| {
@@ -227,7 +143,7 @@ pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::T
     let blame =
         Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field("spec.template.spec.tolerations");
     Some(
-        Obstacle::new(Proof::Settled, why, blame, Link::new(format!("Pod/{name}"), said))
+        Explanation::new(Proof::Settled, why, blame, Link::new(format!("Pod/{name}"), said))
             .after(Link::new(format!("Deployment/{deployment}"), format!("it removes the taint {}", taint.key)))
             .fix(format!(
                 "Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint.",

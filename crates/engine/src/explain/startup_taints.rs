@@ -3,7 +3,8 @@
 use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::explain::agent_chain::{Obstacle, Proof, of_pod, refused, remover_waits, without_pod};
+use crate::explain::agent_chain::{of_pod, refused, remover_waits, without_pod};
+use crate::explain::explanation::{Explanation, Proof};
 use crate::explain::taint_writer::naming_last_taint_writer;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
@@ -49,11 +50,11 @@ pub(crate) fn explain(
     pool: &str,
     taint: &Taint,
     owner: &startup_taint::TaintOwner,
-) -> Obstacle {
+) -> Explanation {
     let name = node.name();
     let open = |why: &str, blame: Blame| {
         let link = Link::new(blame.object.clone(), why);
-        Obstacle::new(Proof::Open, why, blame, link).fix(owner.fix)
+        Explanation::new(Proof::Open, why, blame, link).fix(owner.fix)
     };
     let of_node = || Blame::object("v1", "Node", name).field("spec.taints");
     if let Some(why) = owner.otherwise {
@@ -76,15 +77,15 @@ pub(crate) fn explain(
                 of_node(),
             );
         }
-        let obstacle = of_pod(case, node, pod);
-        return Obstacle { why: format!("{whose} {}", obstacle.why), ..obstacle };
+        let explanation = of_pod(case, node, pod);
+        return Explanation { why: format!("{whose} {}", explanation.why), ..explanation };
     }
     let installed = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name)).map(|d| &*d.metadata.name);
     let refused_set = || owner.daemon_sets().iter().copied().find(|set| refused(case, node, set, None).is_some());
     match installed.or_else(refused_set) {
         Some(set) => without_pod(case, node, set),
         None if case.cluster.missing(Input::DaemonSets).is_some() => {
-            Obstacle { proof: Proof::None, ..open("nodewhy could not read whether it runs on the Node", of_node()) }
+            Explanation { proof: Proof::None, ..open("nodewhy could not read whether it runs on the Node", of_node()) }
         }
         None => {
             let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
@@ -94,7 +95,7 @@ pub(crate) fn explain(
 }
 
 /// The component that removes the taint runs, but this function of it is off.
-fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstacle> {
+fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Explanation> {
     let (deployment, switch) = (owner.remover_deployment()?, owner.switch()?);
     let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
     let pods = || case.cluster.nodes().flat_map(|node| case.cluster.pods_on(node.name())).filter(is_its);
@@ -116,7 +117,7 @@ fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstac
         Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env");
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it runs without {switch}=true"));
     // The variable may come from a ConfigMap as a whole.
-    Some(Obstacle::new(Proof::Open, why, blame, link).fix(owner.ready.map_or(owner.fix, |(fix, _)| fix)))
+    Some(Explanation::new(Proof::Open, why, blame, link).fix(owner.ready.map_or(owner.fix, |(fix, _)| fix)))
 }
 
 /// Karpenter merges the startup taints into the Node at registration, unless this label forbids it.
@@ -150,7 +151,7 @@ pub(crate) fn on_every_machine(case: &Case, node: &Node, taint: &Taint) -> bool 
 /// --volume-attach-limit-opt-in.
 /// Sources: aws-efs-csi-driver v3.5.0 pkg/driver/node.go `checkDriverRegistration`, `getVolumeAttachLimit` (#1939,
 /// #1966); kubernetes v1.36.3 pkg/volume/csi/nodeinfomanager/nodeinfomanager.go `installDriverToCSINode`.
-fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Explanation> {
     const WAITS: Version = Version(3, 5, 0);
     let ready = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?;
     let settled = ready.last_transition_time.is_none_or(|at| case.now - at >= case.wait.proven);
@@ -169,7 +170,7 @@ fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) ->
     let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template.spec.containers");
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is Ready, of {image}"));
     Some(
-        Obstacle::new(Proof::Open, why, blame, link)
+        Explanation::new(Proof::Open, why, blame, link)
             .fix(format!(
                 "Use another version of the driver: 3.4 does not wait, nor does one with the fix of \
                  kubernetes-sigs/aws-efs-csi-driver#1966. Until then remove {} from startupTaints of the NodePool, and \
@@ -191,7 +192,7 @@ const REMOVED_SINCE: [(&str, &str, Version); 2] = [
 ];
 
 /// The driver's version does not know its taint.
-fn too_old(taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+fn too_old(taint: &Taint, pod: &Pod) -> Option<Explanation> {
     let (_, part, since) = REMOVED_SINCE.iter().find(|(key, ..)| **key == *taint.key)?;
     let image = pod.spec.containers.iter().map(|c| &*c.image).find(|image| image.contains(part))?;
     let version = image_tag(image).and_then(Version::parse).filter(|version| version < since)?;
@@ -200,7 +201,7 @@ fn too_old(taint: &Taint, pod: &Pod) -> Option<Obstacle> {
     let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template.spec.containers");
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is of {image}"));
     let why = format!("version {version} of it does not remove the taint, which came with {since}");
-    Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
+    Some(Explanation::new(Proof::Lasting, why, blame, link).fix(format!(
         "Upgrade DaemonSet {set} to {since} or later, with its chart or add-on (its ServiceAccount needs the \
          permission to patch Nodes). Until then remove {} from startupTaints of the NodePool, and from the Nodes that \
          have it, which disrupts no pod.",
@@ -209,7 +210,7 @@ fn too_old(taint: &Taint, pod: &Pod) -> Option<Obstacle> {
 }
 
 /// Why the driver removes its taint from no machine, though it is Ready.
-pub(crate) fn never_removes(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+pub(crate) fn never_removes(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Explanation> {
     too_old(taint, pod)
         .or_else(|| refused_removal(case, pod))
         .or_else(|| waits_for_volume_limit(case, node, taint, pod))
@@ -218,7 +219,7 @@ pub(crate) fn never_removes(case: &Case, node: &Node, taint: &Taint, pod: &Pod) 
 
 /// The driver's log says that it lacks a permission for removing the taint. Its ServiceAccount has the same permissions
 /// on every Node.
-fn refused_removal(case: &Case, pod: &Pod) -> Option<Obstacle> {
+fn refused_removal(case: &Case, pod: &Pod) -> Option<Explanation> {
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
     let account = pod.spec.service_account_name.as_str();
     let who = format!("system:serviceaccount:{namespace}:{account}");
@@ -236,7 +237,7 @@ fn refused_removal(case: &Case, pod: &Pod) -> Option<Obstacle> {
     let why = format!("has not, because ServiceAccount {account} of its pods cannot {}", what.trim());
     let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
     let link = Link::new(format!("Pod/{name}"), format!("it is Ready, but its ServiceAccount cannot {}", what.trim()));
-    Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
+    Some(Explanation::new(Proof::Lasting, why, blame, link).fix(format!(
         "Give ServiceAccount {account} the whole ClusterRole of the driver's chart of this version. To remove the \
          taint it needs get csinodes and get, patch nodes. This disrupts nothing."
     )))
@@ -245,7 +246,7 @@ fn refused_removal(case: &Case, pod: &Pod) -> Option<Obstacle> {
 /// The driver is Ready, but removes its taint from no machine: it reads its CSINode first, and then patches the Node.
 /// Source: aws-ebs-csi-driver v1.40.0 pkg/driver/node.go `removeNotReadyTaint`, charts/aws-ebs-csi-driver/templates/
 /// clusterrole-csi-node.yaml.
-fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Explanation> {
     let ready = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?;
     let settled = ready.last_transition_time.is_none_or(|at| case.now - at >= case.wait.proven);
     if !settled || !on_every_machine(case, node, taint) {
@@ -264,7 +265,7 @@ fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obs
     let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
     let link = Link::new(format!("Pod/{name}"), "it is Ready, but the taint is on each node that started with it");
     Some(
-        Obstacle::new(Proof::Open, why, blame, link)
+        Explanation::new(Proof::Open, why, blame, link)
             .fix(format!(
                 "Bind ServiceAccount {account} to the whole ClusterRole of the driver's chart. To remove the taint it \
                  needs get csinodes and get, patch nodes. This disrupts nothing."

@@ -3,7 +3,8 @@
 use crate::api::{Blame, Evidence, Link, Risk};
 use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
-use crate::explain::agent_chain::{self, Obstacle, Proof};
+use crate::explain::agent_chain;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::objects::{DaemonSet, Node, VolumeAttachment, steady};
 use crate::upstream::csi::{is_registrar, node_part};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -37,7 +38,7 @@ enum Remedy {
     /// At the driver's controller, wherever it runs.
     Controller { fix: String, gone: bool },
     /// At the driver's pod on the Node.
-    OnNode(Box<Obstacle>),
+    OnNode(Box<Explanation>),
 }
 
 impl Held {
@@ -46,7 +47,7 @@ impl Held {
         let symptom = Link::new(self.evidence.object.clone(), self.evidence.observed.clone());
         let finding = finding.with(self.evidence);
         match self.remedy {
-            Remedy::OnNode(obstacle) => obstacle.explain(finding, symptom),
+            Remedy::OnNode(explanation) => explanation.explain(finding, symptom),
             Remedy::Controller { fix, gone } => {
                 let finding = finding.blaming(blame(attachment)).fix(fix);
                 let step = "Remove the attacher's finalizer, if the driver is gone for good and no process of the node \

@@ -1,10 +1,11 @@
 //! The needs of an agent's pod outside of it: the network of its Node, and the Deployment that serves it.
 
+use super::NOT_READY;
 use super::agent::{Agent, INSTANCE_TYPE};
 use super::words::last_words;
-use super::{NOT_READY, Obstacle, Proof};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::custom_networking::leaves_no_interface;
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
@@ -13,7 +14,7 @@ use crate::upstream::node_events::lacks_addresses;
 use crate::upstream::{startup_taint, vpc_cni};
 
 /// The reason behind an agent with an unspecific message.
-pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
     too_few_interfaces(case, node, agent, says).or_else(|| unserved(case, node, agent, says))
 }
 
@@ -31,7 +32,7 @@ pub(super) fn refused_by_plugin(
     agent: &Agent,
     says: &str,
     (plugin, network): (&str, Option<&str>),
-) -> Option<Obstacle> {
+) -> Option<Explanation> {
     let set = network_plugin::of_plugin(plugin);
     let gets_none = format!("pod {} gets no network ({says})", agent.name);
     if set == agent.set {
@@ -52,7 +53,7 @@ pub(super) fn refused_by_plugin(
              {main}, which assigns pod IPs, is not chained"
         );
         return Some(
-            Obstacle::new(Proof::Lasting, why, owner.blame.clone(), agent.link(says))
+            Explanation::new(Proof::Lasting, why, owner.blame.clone(), agent.link(says))
                 .behind(Link::new(format!("Pod/{}", owner.name), alone))
                 .fix(format!(
                     "Use a version of DaemonSet {set} that waits for the configuration of {main} and chains itself to \
@@ -67,7 +68,7 @@ pub(super) fn refused_by_plugin(
         let why =
             format!("{gets_none}: DaemonSet {set}, whose pod {} is Ready, has no free address on the Node", owner.name);
         return Some(
-            Obstacle::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
+            Explanation::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
                 .behind(Link::new(format!("Pod/{}", owner.name), "it has no free address for pods"))
                 .fix(format!(
                     "Give the node more addresses: a larger range or subnet for DaemonSet {set}, or fewer pods \
@@ -87,7 +88,7 @@ pub(super) fn refused_by_plugin(
     }
     let why = format!("{gets_none}: plugin {plugin} belongs to DaemonSet {set}, whose pod {} is Ready", owner.name);
     Some(
-        Obstacle::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
+        Explanation::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
             .behind(Link::new(format!("Pod/{}", owner.name), format!("its plugin {plugin} refuses the pod")))
             .fix(format!("Read the log of pod {}: its plugin refuses pods on this node.", owner.name))
             .step(Risk::Inspect, "Read its log", log.clone())
@@ -96,7 +97,7 @@ pub(super) fn refused_by_plugin(
 }
 
 /// When the DaemonSet of a plugin is deleted, its configuration, its program and its token stay on the Nodes.
-fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str) -> Option<Obstacle> {
+fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str) -> Option<Explanation> {
     let own = plugin.trim_end_matches("-shim").trim_end_matches("-cni");
     let is_its = |name: &str| name.contains(own);
     let is_known = network_plugin::of_plugin(plugin) != plugin || network_plugin::CHAINED.contains(&plugin);
@@ -116,7 +117,7 @@ fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str
         agent.name
     );
     Some(
-        Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", name), agent.link(says))
+        Explanation::new(Proof::Open, why, Blame::object("v1", "Node", name), agent.link(says))
             .behind(Link::new(format!("Node/{name}"), left))
             .fix(format!(
                 "Delete the configuration of {plugin} from /etc/cni/net.d on this node, so that containerd uses the \
@@ -131,11 +132,11 @@ fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str
 /// The plugin is still in the configuration of the Node, but needs something that only its own pod brings: after a
 /// restart of the node /run is empty.
 /// Source: istio/istio#60668; istio 1.28 cni/pkg/plugin/plugin.go `CmdAdd`.
-fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Obstacle {
+fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Explanation {
     let each_other = format!("plugin {plugin} refuses the pod of its own DaemonSet {}", agent.set);
     let why = format!("{each_other}, so both may wait for each other");
     let log = format!("kubectl describe pod -n {} {}", agent.namespace, agent.name);
-    Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
+    Explanation::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
         .behind(Link::new(format!("DaemonSet/{}", agent.set), each_other))
         .fix(format!(
             "Replace the node, which evicts its pods. Or remove {plugin} from /etc/cni/net.d there until pod {} runs, \
@@ -161,7 +162,7 @@ const TYPHA: &str = "calico-typha";
 /// The port of Typha. Source: calico v3.29.2 typha/pkg/syncserver/sync_server.go `defaultPort`.
 const TYPHA_PORT: u16 = 5473;
 
-fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
     let (_, deployment, does) = SERVED.iter().find(|(set, ..)| *set == agent.set)?;
     let pods: Vec<&Pod> = case.cluster.pods_named(agent.namespace, &format!("{deployment}-")).collect();
     if pods.iter().any(|pod| pod.is_ready()) {
@@ -188,7 +189,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
             agent.name, agent.set
         );
         return Some(
-            Obstacle::new(Proof::Lasting, why, blame.field("spec.template.spec.tolerations"), agent.link(says))
+            Explanation::new(Proof::Lasting, why, blame.field("spec.template.spec.tolerations"), agent.link(says))
                 .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
                 .behind(Link::new(format!("Pod/{name}"), fails))
                 .fix(format!(
@@ -200,7 +201,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
     }
     let log = format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50");
     Some(
-        Obstacle::new(Proof::Open, why, blame, agent.link(says))
+        Explanation::new(Proof::Open, why, blame, agent.link(says))
             .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
             .behind(Link::new(format!("Pod/{name}"), fails))
             .fix(format!("Get Deployment {deployment} running: until then {} becomes Ready on no new node.", agent.set))
@@ -225,7 +226,7 @@ fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, s
 }
 
 /// calico-node works only on Nodes that run a Typha.
-fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods: &[&Pod]) -> Option<Obstacle> {
+fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods: &[&Pod]) -> Option<Explanation> {
     let beside = |name: &str| pods.iter().any(|typha| typha.is_ready() && typha.node() == name);
     let well = || {
         let agents = case.cluster.pods_named(agent.namespace, &format!("{}-", agent.set));
@@ -242,7 +243,7 @@ fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods:
     let blame = case.class_field("spec.securityGroupSelectorTerms").unwrap_or_else(|| agent.blame.clone());
     let log = format!("kubectl logs -n {} {} --all-containers --tail=-1 | grep -i typha", agent.namespace, agent.name);
     Some(
-        Obstacle::new(Proof::Open, why, blame, agent.link(says))
+        Explanation::new(Proof::Open, why, blame, agent.link(says))
             .behind(Link::new(format!("Deployment/{TYPHA}"), only))
             .fix(format!(
                 "Open TCP port {TYPHA_PORT} between the nodes in their security groups, because calico-node reads the \
@@ -254,7 +255,7 @@ fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods:
 }
 
 /// Custom networking excludes the first interface for pods, and security groups for pods keep one for themselves.
-fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
     let type_ = node.metadata.label(INSTANCE_TYPE)?;
     if agent.set != vpc_cni::AWS_NODE || !leaves_no_interface(case, type_) {
         return None;
@@ -269,7 +270,7 @@ fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Op
     };
     let describe = format!("kubectl describe daemonset -n {} {}", agent.namespace, agent.set);
     Some(
-        Obstacle::new(Proof::Lasting, format!("pod {} fails: {says}; {lacks}", agent.name), blame, agent.link(says))
+        Explanation::new(Proof::Lasting, format!("pod {} fails: {says}; {lacks}", agent.name), blame, agent.link(says))
             .behind(Link::new(format!("Node/{}", node.name()), lacks))
             .fix(
                 "Exclude types with fewer than three network interfaces in the NodePool (mostly size medium), or turn \

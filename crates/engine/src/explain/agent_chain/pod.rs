@@ -7,10 +7,11 @@ use super::port;
 use super::proxy_skew::outdated_proxy;
 use super::said::{self, SaidBy};
 use super::words::{Meaning, last_words, meaning};
-use super::{Obstacle, Proof, reads, without_pod};
+use super::{reads, without_pod};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
 use crate::case::unstarted_pods::{STILL_REFUSED, waits_for_sandbox};
+use crate::explain::explanation::{Explanation, Proof};
 use crate::explain::logged::excerpt;
 use crate::explain::pull::{self, Pull};
 use crate::facts::kubelet_skew;
@@ -24,7 +25,7 @@ use crate::upstream::node_events::refused_sandbox;
 use crate::upstream::vpc_cni;
 use readers::source_text;
 
-pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
+pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Explanation {
     reads(case);
     let agent = Agent::of(pod);
     let trouble = pod.trouble().filter(|_| !waits_for_another_sandbox(case, node, pod));
@@ -48,7 +49,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     } else {
         ("it is Ready".to_owned(), format!("pod {} is Ready", agent.name))
     };
-    Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
+    Explanation::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
         .fix(format!("Read the log of pod {}: it names the reason.", agent.name))
         .step(Risk::Inspect, "See what the pod reports", agent.describe())
         .ask(
@@ -112,7 +113,7 @@ fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Eve
 }
 
 /// A pod without a node, though its DaemonSet created it for this one.
-fn unscheduled(agent: &Agent, said: &str) -> Obstacle {
+fn unscheduled(agent: &Agent, said: &str) -> Explanation {
     let said = source_text::mask(said.trim().trim_end_matches('.'));
     let why = format!("pod {} is not scheduled: {said}", agent.name);
     let link = agent.link(&said);
@@ -136,21 +137,25 @@ fn unscheduled(agent: &Agent, said: &str) -> Obstacle {
     } else {
         (Proof::Open, agent.blame.clone(), format!("Find out why pod {} is not scheduled.", agent.name))
     };
-    Obstacle::new(proof, why, blame, link).fix(fix).step(Risk::Inspect, "See the scheduler's message", agent.describe())
+    Explanation::new(proof, why, blame, link).fix(fix).step(
+        Risk::Inspect,
+        "See the scheduler's message",
+        agent.describe(),
+    )
 }
 
 /// The message as it is, and its source.
-fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, container: Option<&str>) -> Obstacle {
+fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, container: Option<&str>) -> Explanation {
     let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
     let said = &*source_text::mask(&steady(raw));
     let says = &*format!("{of_what}: {said}");
     let fails = |rest: &str| format!("pod {name} fails: {says}{rest}");
     let link = || agent.link(says);
-    let of = |proof, why: String, blame| Obstacle::new(proof, why, blame, link());
+    let of = |proof, why: String, blame| Explanation::new(proof, why, blame, link());
     let Some(meaning) = meaning(said) else {
         return logged(case, node, agent, &format!("{of_what}: {}", last_words(said)), container);
     };
-    let obstacle = match meaning {
+    let explanation = match meaning {
         Meaning::NoServices => without_services(case, node, fails, link()),
         Meaning::Missing { kind, name: missing, key } => lacks_object(agent, said, kind, missing, key, link()),
         Meaning::Image(pull) => {
@@ -218,7 +223,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             if let Some(pod) = behind::failing_plugin(case, agent, plugin) {
                 let deeper = of_pod(case, node, pod);
                 let why = format!("pod {name} gets no network ({says}), because {}", deeper.why);
-                return Obstacle { why, ..deeper.after(agent.link(says)) };
+                return Explanation { why, ..deeper.after(agent.link(says)) };
             }
             return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
                 .unwrap_or_else(|| unexplained(case, node, agent, says, container));
@@ -235,15 +240,15 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
             .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the node's image does not have.")),
     };
-    if obstacle.steps.is_empty() {
-        obstacle.step(Risk::Inspect, "See what the pod reports", agent.describe())
+    if explanation.steps.is_empty() {
+        explanation.step(Risk::Inspect, "See what the pod reports", agent.describe())
     } else {
-        obstacle
+        explanation
     }
 }
 
 /// The pod needs an object that does not exist, or that lacks a key.
-fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, key: bool, link: Link) -> Obstacle {
+fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, key: bool, link: Link) -> Explanation {
     let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
     let missing_is = missing.map_or_else(|| format!("a {kind} that it names"), |name| format!("{kind} {name}"));
     let lacks =
@@ -254,7 +259,7 @@ fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, ke
         (Some(missing), _) => Blame::object("v1", kind, missing).namespace(namespace),
     };
     let object = blame.object.clone();
-    Obstacle::new(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame, link)
+    Explanation::new(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame, link)
         .behind(Link::new(object, lacks))
         .fix(format!("Create it under the name that DaemonSet {set} uses, or correct the name there."))
         .step(
@@ -266,7 +271,7 @@ fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, ke
 }
 
 /// The API server denies a call to the agent's ServiceAccount.
-fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Obstacle {
+fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Explanation {
     let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
     let (_, account) = account.split_once(':').unwrap_or(("", account));
     let (blame, fix) = match own_cluster_role(set) {
@@ -284,7 +289,7 @@ fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Obstacle {
         ),
     };
     let why = format!("pod {name} fails: its ServiceAccount {account} cannot {what}");
-    Obstacle::new(Proof::Lasting, why, blame, link)
+    Explanation::new(Proof::Lasting, why, blame, link)
         .behind(Link::new(format!("ServiceAccount/{account}"), format!("it cannot {what}")))
         .fix(fix)
         .step(
@@ -297,18 +302,18 @@ fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Obstacle {
 /// Cilium's operator divides the cluster's range into one for each Node. A CiliumNode keeps its own range as long as it
 /// exists, with or without its node.
 /// Sources: cilium v1.14 pkg/ipam/allocator/podcidr/podcidr.go (`allocator full`); cilium/cilium#17837.
-fn no_pod_cidr(agent: &Agent, says: &str, link: Link) -> Obstacle {
+fn no_pod_cidr(agent: &Agent, says: &str, link: Link) -> Explanation {
     let why = format!(
         "pod {} gets no range of addresses for the Node's pods: the operator does not run, or assigns none because its pool is used up, also by CiliumNodes whose nodes are gone ({says})",
         agent.name
     );
-    Obstacle::new(Proof::Open, why, agent.blame.clone(), link)
+    Explanation::new(Proof::Open, why, agent.blame.clone(), link)
         .fix("If the operator does not run, fix that first. Otherwise delete CiliumNodes whose nodes are gone, which disrupts nothing, or give the pool another range (cluster-pool-ipv4-cidr).")
         .step(Risk::Inspect, "See what the operator logs", format!("kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error", agent.namespace))
 }
 
 /// If the kubelet's message tells nothing, the container's own may.
-fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
+fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Explanation {
     let Some(said) = said::last(case, agent) else { return unexplained(case, node, agent, says, container) };
     let text = excerpt(&said.line.text);
     let log = match said.by {
@@ -321,28 +326,28 @@ fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option
         return unexplained(case, node, agent, &format!("{says}; {log} ends with: {text}"), container);
     }
     let place = format!("{} line {}", said.line.file, said.line.line);
-    let obstacle = meant(case, node, agent, &text, &format!("{log} ({place})"), container);
+    let explanation = meant(case, node, agent, &text, &format!("{log} ({place})"), container);
     // Another pod of its DaemonSet may have said it.
-    let is_own = said.by == SaidBy::Own || obstacle.proof == Proof::None;
-    if is_own { obstacle } else { Obstacle { proof: Proof::Open, ..obstacle } }
+    let is_own = said.by == SaidBy::Own || explanation.proof == Proof::None;
+    if is_own { explanation } else { Explanation { proof: Proof::Open, ..explanation } }
 }
 
 /// The kubelet repeats the pod's name, which differs for every pod.
-fn runs_as_root(agent: &Agent, says: &str, link: Link) -> Obstacle {
+fn runs_as_root(agent: &Agent, says: &str, link: Link) -> Explanation {
     let (name, set) = (agent.name, agent.set);
     let why = says.split_once(" (pod: \"").map_or(says, |(why, _)| why);
-    Obstacle::new(Proof::Lasting, format!("pod {name} fails: {why}"), agent.in_spec("containers"), link).fix(format!(
+    Explanation::new(Proof::Lasting, format!("pod {name} fails: {why}"), agent.in_spec("containers"), link).fix(format!(
         "Remove runAsNonRoot from DaemonSet {set}, or set a user there that is not root (runAsUser), if it can work so."
     ))
 }
 
 /// The kubelet probes a container that is no longer running.
-fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Obstacle {
+fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Explanation {
     let why = format!(
         "pod {} fails: one of its containers has stopped, but containerd missed that and reports it as running ({says})",
         agent.name
     );
-    Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
+    Explanation::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
         .fix("Restart containerd on the node (systemctl restart containerd), which leaves running pods alone, or replace the node. Nothing else makes containerd check again. An image with another release of containerd may not have this fault.")
         .step(Risk::Inspect, "See the releases of containerd", "kubectl get nodes -o wide".to_owned())
         .ask("Does the node have a process of that container (crictl ps, ps aux on the node)?", agent.describe())
@@ -350,13 +355,13 @@ fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Obst
 
 /// If a pod mounts a missing path without a type, the runtime creates a directory there: a race of two pods.
 /// Source: containerd v2.1.4 internal/cri/opts/spec_linux_opts.go `WithMounts`.
-fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, obstacle: Obstacle) -> Obstacle {
+fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, explanation: Explanation) -> Explanation {
     let is_no = format!("{path} on it is no {kind}");
     let fix = format!(
         "Set the same type in each DaemonSet that mounts {path} (type: FileOrCreate for a file), because one without a type creates a directory if it starts first. Then remove the path from this node and restart pod {}, or replace the node, which evicts its pods.",
         agent.name
     );
-    obstacle
+    explanation
         .behind(Link::new(format!("Node/{}", node.name()), is_no))
         .fix(fix)
         .step(Risk::Inspect, "See what the pod reports", agent.describe())
@@ -368,16 +373,16 @@ fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, obstacle: Obsta
 }
 
 /// The kubelet gives a pod the addresses of Services once it has read them.
-fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Obstacle {
+fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
     if let Some(skew) = kubelet_skew::of(case, node) {
         let (blame, fix) = skew.blame_and_fix(case, node);
         let proof = if skew.proven { Proof::Lasting } else { Proof::Open };
-        return Obstacle::new(proof, fails(&format!("; {}", skew.why)), blame, link)
+        return Explanation::new(proof, fails(&format!("; {}", skew.why)), blame, link)
             .behind(Link::new(format!("Node/{}", node.name()), skew.why))
             .fix(fix);
     }
     let why = fails("; its kubelet has not read the Services once");
-    let open = Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
+    let open = Explanation::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
         .fix("Find out why the kubelet cannot list Services: its version is newer than the API server's, it lacks permissions, or it cannot reach the API server.");
     match case.cluster.api_server().version {
         Some(_) => open,
@@ -408,14 +413,14 @@ fn of_runtime_settings(case: &Case, node: &Node, named: &str) -> Blame {
     case.user_data_naming(&[named]).unwrap_or_else(|| of_image(case, node))
 }
 
-fn image(case: &Case, agent: &Agent, pull: Pull, obstacle: Obstacle) -> Obstacle {
-    let obstacle = obstacle.fix(pull.fix);
+fn image(case: &Case, agent: &Agent, pull: Pull, explanation: Explanation) -> Explanation {
+    let explanation = explanation.fix(pull.fix);
     if !pull.is_explained() {
-        return obstacle.ask(format!("Why can the image of pod {} not be pulled?", agent.name), agent.describe());
+        return explanation.ask(format!("Why can the image of pod {} not be pulled?", agent.name), agent.describe());
     }
     if pull.is_about_network {
-        let blame = case.class_field("spec.subnetSelectorTerms").unwrap_or_else(|| obstacle.blame.clone());
-        return Obstacle { blame, ..obstacle }.ask(
+        let blame = case.class_field("spec.subnetSelectorTerms").unwrap_or_else(|| explanation.blame.clone());
+        return Explanation { blame, ..explanation }.ask(
             "Does a route, an endpoint, a security group or DNS block the path from the subnet to the registry?",
             agent.describe(),
         );
@@ -425,10 +430,10 @@ fn image(case: &Case, agent: &Agent, pull: Pull, obstacle: Obstacle) -> Obstacle
         pull::REFUSED_ELSEWHERE => Some(agent.in_spec("imagePullSecrets")),
         _ => None,
     };
-    let blame = blame.unwrap_or_else(|| obstacle.blame.clone());
+    let blame = blame.unwrap_or_else(|| explanation.blame.clone());
     let is_open = matches!(pull, pull::NO_LOGIN_TO_ECR | pull::WITHOUT_LOGIN);
     let proof = if is_open { Proof::Open } else { Proof::Lasting };
-    Obstacle { proof, blame, ..obstacle }
+    Explanation { proof, blame, ..explanation }
 }
 
 /// The permissions that the pod uses.
@@ -454,18 +459,18 @@ fn role(case: &Case, agent: &Agent) -> (String, Blame) {
 }
 
 /// A pod with a network of its own is one hop away from the instance's metadata.
-fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
+fn metadata(case: &Case, agent: &Agent, explanation: Explanation) -> Explanation {
     let class = case.class().filter(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1));
     match class.filter(|_| !agent.pod.spec.host_network) {
         Some(class) => {
             let field = "spec.metadataOptions.httpPutResponseHopLimit";
             let object = format!("{}/{}", class.kind, class.name());
             let blame = Blame::class(class).field(field);
-            Obstacle { proof: Proof::Lasting, blame, ..obstacle }
+            Explanation { proof: Proof::Lasting, blame, ..explanation }
                 .behind(Link::new(object, "httpPutResponseHopLimit is 1, and the pod is one hop away"))
                 .fix(format!("Set httpPutResponseHopLimit to 2, which takes effect on nodes that are launched afterwards. Or let DaemonSet {} work without the instance's metadata (IRSA or Pod Identity, AWS_REGION).", agent.set))
         }
-        None => obstacle
+        None => explanation
             .fix(format!(
                 "Open the way from pod {} to the instance's metadata, or configure it to work without metadata.",
                 agent.name
@@ -475,7 +480,7 @@ fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
 }
 
 /// kube-proxy makes the API server's Service reachable, or a plugin that knows the server's own address.
-fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, address: &str) -> Obstacle {
+fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, address: &str) -> Explanation {
     let here = agent.link(says);
     let proxy = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY));
     if let Some(proxy) = proxy.filter(|p| !p.is_ready() && agent.set != KUBE_PROXY) {
@@ -484,23 +489,23 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
             "pod {} cannot reach the API server at {address}, because kube-proxy does not run there: {}",
             agent.name, deeper.why
         );
-        return Obstacle { why, ..deeper.after(here) };
+        return Explanation { why, ..deeper.after(here) };
     }
     if proxy.is_none() && agent.set != KUBE_PROXY && case.cluster.missing(Input::Pods).is_none() {
         if let Some(told) = without_kube_proxy(case, node, agent) {
             let why = format!("pod {} cannot reach the API server at {address} ({said}): {}", agent.name, told.why);
-            return Obstacle { why, proof: Proof::Lasting, ..told.after(here) };
+            return Explanation { why, proof: Proof::Lasting, ..told.after(here) };
         }
         let deeper = without_pod(case, node, KUBE_PROXY);
         let why = format!("pod {} cannot reach the API server at {address}, because {}", agent.name, deeper.why);
-        return Obstacle { why, ..deeper.after(here) };
+        return Explanation { why, ..deeper.after(here) };
     }
     let deeper = without_network(case, node, agent, says);
     if let Some(deeper) = deeper.or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
     let why = format!("pod {} cannot reach the API server at {address}: {says}", agent.name);
-    Obstacle::new(Proof::Open, why, agent.blame.clone(), here)
+    Explanation::new(Proof::Open, why, agent.blame.clone(), here)
         .fix("Open the way from the node to the API server: port 443 in its security group and the cluster's, and the component that makes the Service kubernetes.default reachable there.")
         .ask(
             format!("Can other pods of Node {} reach {address}?", node.name()),
@@ -509,7 +514,7 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
 }
 
 /// A pod in the network of its Node, which no component has set up.
-fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
     if agent.pod.spec.host_network || network_plugin::is_before_the_network(agent.pod.daemon_set()?) {
         return None;
     }
@@ -519,7 +524,7 @@ fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Optio
     let why = format!("pod {} fails ({says}) because the network of its Node is not up: {}", agent.name, deeper.why);
     // That it fails for want of the network nobody says.
     let proof = if deeper.proof == Proof::None { Proof::None } else { Proof::Open };
-    Some(Obstacle { why, proof, ..deeper.after(agent.link(says)) })
+    Some(Explanation { why, proof, ..deeper.after(agent.link(says)) })
 }
 
 /// Whether its log ends with something else than an address that it does not reach.
@@ -532,7 +537,7 @@ fn ends_with_other_words(says: &str) -> bool {
 
 /// A plugin that replaces kube-proxy needs the API server's own address. If kube-proxy is kept off the Node by design,
 /// nothing else makes the Service reachable for it.
-fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacle> {
+fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Explanation> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *KUBE_PROXY);
     let by_design = match set {
         Some(set) => placement::refusal(set, node).filter(|kept| kept.taint.is_none())?.why,
@@ -560,7 +565,7 @@ fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacl
     );
     let object = blame.object.clone();
     Some(
-        Obstacle::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
+        Explanation::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
             .behind(Link::new(object, format!("DaemonSet {} would find the API server's own address there", agent.set)))
             .fix(fix)
             .step(Risk::Inspect, "See what the pod reports", agent.describe()),
@@ -568,7 +573,7 @@ fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacl
 }
 
 /// The pod fails and no message says why.
-fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
+fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Explanation {
     let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
     let link = agent.link(says);
     let logs = match container {
@@ -588,17 +593,17 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         && let Some(told) = without_kube_proxy(case, node, agent)
     {
         let why = format!("pod {name} fails: {says}; {}", told.why);
-        return Obstacle { why, ..told.after(link) }.ask(question, logs);
+        return Explanation { why, ..told.after(link) }.ask(question, logs);
     }
     let image = agent.pod.spec.containers.first().map(|c| c.image.rsplit('/').next().unwrap_or(&c.image));
     let of_types = image.zip(network_plugin::rank(set).and_then(|_| only_this_family(case, node)));
-    let obstacle = if let Some((image, split)) = of_types {
+    let explanation = if let Some((image, split)) = of_types {
         let why = format!(
             "pod {name} fails: {says}; {image} works on nodes of {}, but on none of {}",
             split.others, split.family
         );
         let says = format!("{image} works on {}, but on no {}", split.others, split.family);
-        Obstacle::new(Proof::Open, why, agent.in_spec("containers"), link)
+        Explanation::new(Proof::Open, why, agent.in_spec("containers"), link)
             .behind(Link::new(format!("DaemonSet/{set}"), says))
             .fix(format!(
                 "Upgrade DaemonSet {set} to a version that knows {}, or exclude {0} in the NodePool.",
@@ -618,14 +623,14 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
             let where_else = |holder: &str| {
                 format!("{why}{holder} there, as on each Node where this agent fails, and on none where it works")
             };
-            Obstacle { proof: Proof::Open, ..port::taken(case, agent, Some(port), where_else, link) }
+            Explanation { proof: Proof::Open, ..port::taken(case, agent, Some(port), where_else, link) }
         } else if let Some(split) = release() {
             on_one_image(case, agent, &split, &why, link, &fix)
         } else {
-            Obstacle::new(Proof::Open, why, agent.blame.clone(), link).fix(fix)
+            Explanation::new(Proof::Open, why, agent.blame.clone(), link).fix(fix)
         }
     };
-    let obstacle = obstacle.step(
+    let explanation = explanation.step(
         Risk::Inspect,
         "Read its log",
         format!("kubectl logs -n {namespace} {name} --all-containers --tail=50"),
@@ -633,25 +638,25 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
     match (image, node.metadata.label(INSTANCE_TYPE)) {
         // Source: amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `GetInstanceHypervisorFamily` exits on a type that
         // is not in pkg/awsutils/vpc_ip_resource_limit.go; v1.9.1 and later ask EC2.
-        (Some(image), Some(type_)) if set == vpc_cni::AWS_NODE => obstacle
+        (Some(image), Some(type_)) if set == vpc_cni::AWS_NODE => explanation
             .ask(format!("Which error does aws-node exit with? Does {image} know the instance type {type_}?"), logs),
-        _ => obstacle.ask(question, logs),
+        _ => explanation.ask(question, logs),
     }
 }
 
 /// The same DaemonSet works on the Nodes with another image: the image differs, which the node class selects.
-fn on_one_image(case: &Case, agent: &Agent, split: &ImageSplit, why: &str, link: Link, fix: &str) -> Obstacle {
+fn on_one_image(case: &Case, agent: &Agent, split: &ImageSplit, why: &str, link: Link, fix: &str) -> Explanation {
     let only = format!("it works with image {}, but nowhere with {}", split.other, split.own);
     let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| agent.blame.clone());
     let image = blame.object.clone();
-    let obstacle = Obstacle::new(Proof::Open, format!("{why}; {only}"), blame, link)
+    let explanation = Explanation::new(Proof::Open, format!("{why}; {only}"), blame, link)
         .behind(Link::new(format!("DaemonSet/{}", agent.set), only));
-    let obstacle = if image == agent.blame.object {
-        obstacle
+    let explanation = if image == agent.blame.object {
+        explanation
     } else {
-        obstacle.behind(Link::new(image, format!("it selects {}", split.own)))
+        explanation.behind(Link::new(image, format!("it selects {}", split.own)))
     };
-    obstacle.fix(format!(
+    explanation.fix(format!(
         "Pin the release of the image with which it works ({}), or give DaemonSet {} a version that works on the other. {fix}",
         split.other, agent.set
     ))

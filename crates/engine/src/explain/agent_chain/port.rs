@@ -1,10 +1,10 @@
 //! A port of the Node that an agent needs and another program has.
 
 use super::agent::Agent;
-use super::{Obstacle, Proof};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::network_plugin::{self, KUBE_PROXY};
 use crate::objects::Pod;
 use std::collections::BTreeSet;
@@ -16,27 +16,32 @@ pub(super) fn taken(
     port: Option<u16>,
     fails: impl Fn(&str) -> String,
     link: Link,
-) -> Obstacle {
+) -> Explanation {
     let is_other = |pod: &&Pod| *pod.metadata.name != *agent.name && pod.runs();
     let takes = |pod: &&Pod| port.is_some_and(|port| pod.takes_host_port(port));
     let mut holders: Vec<&Pod> = case.pods().filter(is_other).filter(takes).collect();
     holders.sort_by_key(|pod| &pod.metadata.name);
     let what = port.map_or_else(|| "the port that it needs".to_owned(), |port| format!("port {port} of the Node"));
     let Some(holder) = holders.first() else {
-        return Obstacle::new(Proof::Open, fails(&format!("; another program has {what}")), agent.blame.clone(), link)
-            .fix(format!(
-                "Find the program that has {what}: another agent in the node's network or a service of the image. Give \
+        return Explanation::new(
+            Proof::Open,
+            fails(&format!("; another program has {what}")),
+            agent.blame.clone(),
+            link,
+        )
+        .fix(format!(
+            "Find the program that has {what}: another agent in the node's network or a service of the image. Give \
                  one of the two another port.",
-            ))
-            .step(
-                Risk::Inspect,
-                "See which pods are in the Node's network",
-                format!(
-                    "kubectl get pods -A --field-selector spec.nodeName={} -o \
+        ))
+        .step(
+            Risk::Inspect,
+            "See which pods are in the Node's network",
+            format!(
+                "kubectl get pods -A --field-selector spec.nodeName={} -o \
                      custom-columns=NAME:.metadata.name,HOST:.spec.hostNetwork",
-                    agent.pod.node()
-                ),
-            );
+                agent.pod.node()
+            ),
+        );
     };
     let (kind, name) = holder.workload();
     let namespace = holder.metadata.namespace.as_deref().unwrap_or_default();
@@ -46,7 +51,7 @@ pub(super) fn taken(
     let api = if kind == "Pod" { "v1" } else { "apps/v1" };
     let blame = if yields { agent.in_spec("containers") } else { Blame::object(api, kind, name).namespace(namespace) };
     let object = blame.object.replacen('/', " ", 1);
-    Obstacle::new(Proof::Lasting, fails(&format!("; {kind} {name} has {what}")), blame, link)
+    Explanation::new(Proof::Lasting, fails(&format!("; {kind} {name} has {what}")), blame, link)
         .behind(Link::new(format!("Pod/{}", holder.metadata.name), format!("it takes {what}")))
         .fix(format!(
             "Give {object} another port, or take it out of the node's network (hostNetwork, hostPort). Its pods \

@@ -1,9 +1,9 @@
 //! A kube-proxy that is too old for the API server: it runs, but writes no rules.
 
 use super::agent::Agent;
-use super::{Obstacle, Proof};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::kubelet_skew::minor;
 use crate::facts::kubelet_version;
 use crate::facts::network_plugin::{self, KUBE_PROXY};
@@ -16,7 +16,7 @@ use crate::upstream::karpenter::image_tag;
 const ASKS_FOR_V1: u32 = 22;
 const SERVES_V1_ONLY: u32 = 25;
 
-pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
     network_plugin::rank(agent.set)?;
     let proxy: &Pod = case.pods().find(|pod| pod.daemon_set() == Some(KUBE_PROXY))?;
     let image = proxy.spec.containers.first().map(|c| &*c.image)?;
@@ -34,7 +34,7 @@ pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str
         Blame::object("apps/v1", "DaemonSet", KUBE_PROXY).namespace(namespace).field("spec.template.spec.containers");
     let why = format!("pod {} fails: {says}; {lists}", agent.name);
     Some(
-        Obstacle::new(Proof::Lasting, why, blame, agent.link(says))
+        Explanation::new(Proof::Lasting, why, blame, agent.link(says))
             .behind(Link::new(format!("Pod/{}", proxy.metadata.name), lists))
             .fix(format!(
                 "Upgrade DaemonSet {KUBE_PROXY} (the add-on) to the version of the cluster. kube-proxy must not be \

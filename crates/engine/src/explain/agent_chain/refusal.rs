@@ -1,9 +1,9 @@
 //! The API server rejects the pods of a DaemonSet: because of a quota, a webhook, a policy, or a missing object that
 //! the pod names.
 
-use super::{Obstacle, Proof};
 use crate::api::{Blame, Confidence, Evidence, Link, Risk};
 use crate::case::Case;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::webhook::{self, ADMISSION};
 use crate::objects::input::Input;
 use crate::objects::{Event, LabelSelector, Node, Webhook};
@@ -68,7 +68,7 @@ impl RefusedPods<'_> {
         .figures(self.event.said())
     }
 
-    pub(crate) fn obstacle(&self, case: &Case, name: &str) -> Obstacle {
+    pub(crate) fn explanation(&self, case: &Case, name: &str) -> Explanation {
         let namespace = &self.namespace;
         let (blame, says, fix) = self.reason(case, name);
         let why = format!("the API server rejects the pods of DaemonSet {name}: {}", self.said);
@@ -80,8 +80,8 @@ impl RefusedPods<'_> {
              validatingwebhookconfigurations,mutatingwebhookconfigurations"
         );
         let see = blame.as_ref().and_then(|blame| see(blame, namespace));
-        let mut obstacle =
-            Obstacle::new(if self.read { Proof::Settled } else { Proof::Open }, why, blame.unwrap_or(set), link)
+        let mut explanation =
+            Explanation::new(if self.read { Proof::Settled } else { Proof::Open }, why, blame.unwrap_or(set), link)
                 .fix(fix)
                 .step(
                     Risk::Inspect,
@@ -89,17 +89,17 @@ impl RefusedPods<'_> {
                     format!("kubectl describe daemonset -n {namespace} {name}"),
                 )
                 .step(Risk::Inspect, "See the quotas and webhooks that may reject pods", admission);
-        obstacle.links.extend(deepest);
+        explanation.links.extend(deepest);
         if let Some(command) = see {
-            obstacle = obstacle.step(Risk::Inspect, "See the object that rejects the pods", command);
+            explanation = explanation.step(Risk::Inspect, "See the object that rejects the pods", command);
         }
         if !self.read {
-            obstacle = obstacle.ask(
+            explanation = explanation.ask(
                 format!("Does the Node have a pod of DaemonSet {name} nevertheless?"),
                 format!("kubectl get pods -n {namespace} -o wide"),
             );
         }
-        obstacle
+        explanation
     }
 
     /// The object that rejects the pods, if the message names it.

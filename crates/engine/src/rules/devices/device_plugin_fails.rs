@@ -50,10 +50,10 @@ fn check(case: &Case) -> Opinion {
         DeviceGap::NoPlugin => return without_plugin(case, &head, resource).into(),
         DeviceGap::Named(own) => return renamed(case, &head, (resource, own), &waits).into(),
     };
-    let obstacle = of_pod(case, node, agent);
-    let summary = format!("{head}: {}.", obstacle.why.trim_end_matches('.'));
+    let explanation = of_pod(case, node, agent);
+    let summary = format!("{head}: {}.", explanation.why.trim_end_matches('.'));
     let symptom = Link::new(format!("Node/{name}"), format!("it offers no {resource}"));
-    obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
+    explanation.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }
 
 /// Nothing in the cluster reports such devices to the kubelet.

@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
         let away = sets.all(|set| placement::refusal(set, node).is_some() || is_refused(&set.metadata.name));
         away.then_some(first)
     };
-    let obstacle = match plugin {
+    let explanation = match plugin {
         Some(pod) if pod.is_ready() => None,
         Some(pod) => Some(of_pod(case, node, pod)),
         None => set().map(|set| without_pod(case, node, &set.metadata.name)),
@@ -53,10 +53,10 @@ fn check(case: &Case) -> Opinion {
         case.since()
     );
     let symptom = Link::new(format!("Node/{}", node.name()), waits.message.clone());
-    let finding = match obstacle {
-        Some(obstacle) => {
-            let summary = format!("{head}: {}.", obstacle.why.trim_end_matches('.'));
-            obstacle.found(case, summary, evidence, symptom)
+    let finding = match explanation {
+        Some(explanation) => {
+            let summary = format!("{head}: {}.", explanation.why.trim_end_matches('.'));
+            explanation.found(case, summary, evidence, symptom)
         }
         None => Finding::new(Confidence::Likely, format!("{head}."), evidence)
             .blaming(Blame::object("v1", "Node", node.name()))

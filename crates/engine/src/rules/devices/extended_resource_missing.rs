@@ -1,12 +1,13 @@
 //! A resource that the node was launched for never appeared on the Node.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::api::{Blame, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::cluster_state::old_machines::devices;
-use crate::explain::agent_chain::{Obstacle, last_words, of_pod, without_pod};
+use crate::explain::agent_chain::{last_words, of_pod, without_pod};
 use crate::explain::commands;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::explain::pull;
 use crate::facts::node_tallies;
 use crate::facts::placement;
@@ -158,44 +159,10 @@ const ADVERTISERS: &[Advertiser] = &[
     },
 ];
 
-/// The reason why the resource is missing, and the fix for exactly that reason.
-struct Explained {
-    confidence: Confidence,
-    why: String,
-    blame: Blame,
-    /// Without it, the fix of the advertiser.
-    fix: Option<String>,
-    step: Option<(Risk, &'static str, String)>,
-    /// The reason why its advertiser does not work there.
-    obstacle: Option<Obstacle>,
-    evidence: Option<Evidence>,
-}
-
-impl Explained {
-    fn new(confidence: Confidence, why: impl Into<String>, blame: Blame) -> Self {
-        Self { confidence, why: why.into(), blame, fix: None, step: None, obstacle: None, evidence: None }
-    }
-
-    fn by(case: &Case, who: &str, obstacle: Obstacle) -> Self {
-        let why = format!("{who} does not work there: {}", obstacle.why.trim_end_matches('.'));
-        let explained = Self::new(obstacle.confidence(case), why, obstacle.blame.clone());
-        Self { obstacle: Some(obstacle), ..explained }
-    }
-
-    fn fix(mut self, fix: impl Into<String>) -> Self {
-        self.fix = Some(fix.into());
-        self
-    }
-
-    fn with(mut self, evidence: Evidence) -> Self {
-        self.evidence = Some(evidence);
-        self
-    }
-
-    fn step(mut self, risk: Risk, text: &'static str, command: String) -> Self {
-        self.step = Some((risk, text, command));
-        self
-    }
+/// The reason why the agent that would advertise the resource does not work.
+fn by_agent(who: &str, agent: Explanation) -> Explanation {
+    let why = format!("{who} does not work there: {}", agent.why.trim_end_matches('.'));
+    Explanation { why, ..agent }
 }
 
 fn check(case: &Case) -> Opinion {
@@ -212,7 +179,7 @@ fn check(case: &Case) -> Opinion {
     }
     let list = missing.join(", ");
     let advertiser = ADVERTISERS.iter().find(|s| s.resource == first);
-    let Explained { confidence, why, blame, fix, step, obstacle, evidence } = explain(case, node, first, advertiser);
+    let explanation = explain(case, node, first, advertiser);
     let asked = match (claim.is_node(), missing.len()) {
         (false, 1) => "was requested",
         (false, _) => "were requested",
@@ -221,10 +188,14 @@ fn check(case: &Case) -> Opinion {
     };
     let name = node.name();
     let unused = if claim.is_node() { ", so Karpenter never calls the Node initialized" } else { "" };
-    let summary = format!("{list} {asked}, but Node {name} has offered none since {}{unused}: {why}.", case.since());
+    let summary = format!(
+        "{list} {asked}, but Node {name} has offered none since {}{unused}: {}.",
+        case.since(),
+        explanation.why
+    );
     let object = format!("Node/{}", node.name());
     let finding = Finding::new(
-        confidence,
+        explanation.confidence(case),
         summary,
         Evidence::new(
             &object,
@@ -234,29 +205,16 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .with(awaited(case, claim, node, first))
-    .with_all(evidence)
-    .blaming(blame)
-    .fix(fix.unwrap_or_else(|| {
-        advertiser
-            .map_or(
-                "Install the component that advertises the resource on the Node, or stop requesting the resource.",
-                |s| s.fix,
-            )
-            .to_owned()
-    }))
+    .fix(advertiser.map_or(
+        "Install the component that advertises the resource on the Node, or stop requesting the resource.",
+        |s| s.fix,
+    ))
     .step(
         Risk::Inspect,
         "See what the Node offers",
         Some(format!("kubectl get node {} -o jsonpath='{{.status.allocatable}}'", node.name())),
     );
-    let finding = match obstacle {
-        Some(obstacle) => obstacle.explain(finding, Link::new(object, format!("it offers no {first}"))),
-        None => finding,
-    };
-    match step {
-        Some((risk, text, command)) => finding.step(risk, text, Some(command)).into(),
-        None => finding.into(),
-    }
+    explanation.explain(finding, Link::new(object, format!("it offers no {first}"))).into()
 }
 
 fn awaited(case: &Case, claim: &NodeClaim, node: &Node, resource: &str) -> Evidence {
@@ -271,7 +229,7 @@ fn awaited(case: &Case, claim: &NodeClaim, node: &Node, resource: &str) -> Evide
 
 /// The VPC CNI requests a trunk interface only if it is configured to.
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
-fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
+fn pod_eni_off(case: &Case, resource: &str) -> Option<Explanation> {
     let set = case
         .cluster
         .daemon_sets()
@@ -285,7 +243,7 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
         let why = "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true";
         let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
         let command = format!("kubectl set env -n {namespace} daemonset/{} ENABLE_POD_ENI=true", set.metadata.name);
-        Explained::new(Confidence::Certain, why, blame).step(
+        Explanation::unlinked(Proof::Settled, why, blame).step(
             Risk::Mutating,
             "Turn them on (the DaemonSet's pods restart)",
             command,
@@ -298,7 +256,7 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
 /// Sources: amazon-vpc-resource-controller-k8s v1.7.9 pkg/node/node.go `InitResources`, pkg/provider/branch/provider.go
 /// `IsInstanceSupported`, pkg/provider/ip/provider.go `InitResource`, pkg/utils/events.go
 /// `UnsupportedInstanceTypeReason`.
-fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Option<Explained> {
+fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Option<Explanation> {
     if !resource.starts_with("vpc.amazonaws.com/") || !advertiser.daemon_sets.is_empty() {
         return None;
     }
@@ -308,8 +266,8 @@ fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Adver
     })?;
     let type_ = node.metadata.label("node.kubernetes.io/instance-type").filter(|t| event.message.contains(t))?;
     let pool = case.claim.and_then(NodeClaim::node_pool)?;
-    let found = Explained::new(
-        Confidence::Certain,
+    let found = Explanation::unlinked(
+        Proof::Settled,
         format!("the VPC resource controller does not support the instance type {type_}, which NodePool {pool} allows"),
         Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
     )
@@ -334,14 +292,14 @@ fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Adver
 static OFFERING: Memo<Option<String>> = Memo::new("a Node that offers the resource");
 
 /// No DaemonSet has the name of the device plugin: it is absent, has another name, or is part of the image.
-fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Explained {
+fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Explanation {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
     let offering =
         case.cluster.once(&OFFERING, resource, || case.cluster.nodes().find(offers).map(|n| n.name().to_owned()));
     if let Some(other) = offering.as_ref() {
         let why = format!("Node {other} offers it, so something advertises it there, but not here");
-        return Explained::new(Confidence::Possible, why, blame)
+        return Explanation::unlinked(Proof::None, why, blame)
             .fix(format!("See what advertises it on Node {other}, and make that run here too."))
             .step(
                 Risk::Inspect,
@@ -353,7 +311,7 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
     // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.
     if node.status.node_info.os_image.starts_with("Bottlerocket") {
         let why = format!("on Bottlerocket {} is part of the image's accelerated variant", advertiser.who);
-        let explained = Explained::new(Confidence::Likely, why, blame).fix(
+        let explained = Explanation::unlinked(Proof::Open, why, blame).fix(
             "Select Bottlerocket's accelerated variant with an alias, which chooses the variant that fits the \
              instance.",
         );
@@ -363,8 +321,8 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
         };
     }
     if case.cluster.missing(Input::DaemonSets).is_some() {
-        return Explained::new(
-            Confidence::Possible,
+        return Explanation::unlinked(
+            Proof::None,
             format!("{} advertises it, and nodewhy could not read whether it is installed", advertiser.who),
             blame,
         );
@@ -373,10 +331,10 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
     // plugins.
     if node.metadata.label("eks.amazonaws.com/compute-type") == Some("auto") {
         let why = format!("in EKS Auto Mode {} is part of the node's image", advertiser.who);
-        return Explained::new(Confidence::Possible, why, blame);
+        return Explanation::unlinked(Proof::None, why, blame);
     }
     let blame = advertiser.daemon_sets.first().map_or(blame, |set| Blame::object("apps/v1", "DaemonSet", set));
-    Explained::new(Confidence::Likely, format!("no DaemonSet of {} is in the cluster", advertiser.who), blame)
+    Explanation::unlinked(Proof::Open, format!("no DaemonSet of {} is in the cluster", advertiser.who), blame)
 }
 
 /// Nodes of one instance family that run one image.
@@ -419,13 +377,13 @@ fn kinds(case: &Case, resource: &str) -> Arc<BTreeMap<Kind, Alike>> {
 
 /// The plugin is Ready but finds nothing. Other nodes that offer the resource show whether the image, this node or the
 /// plugin itself is at fault.
-fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser, pod: &Pod) -> Explained {
+fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser, pod: &Pod) -> Explanation {
     let (who, name) = (advertiser.who, &pod.metadata.name);
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let head = format!("{who} runs there but finds no device");
     let likely = |why: String, blame: Blame| {
         let see = format!("kubectl logs -n {namespace} {name} --all-containers --tail=50");
-        Explained::new(Confidence::Likely, why, blame).step(Risk::Inspect, "See what its pod logs", see)
+        Explanation::unlinked(Proof::Open, why, blame).step(Risk::Inspect, "See what its pod logs", see)
     };
     let of_set = |pod: &Pod| {
         let blame = Blame::object("apps/v1", "DaemonSet", pod.daemon_set().unwrap_or_default());
@@ -505,7 +463,7 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     likely(why, blame).fix(fix)
 }
 
-fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> Explained {
+fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> Explanation {
     let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
     if let Some((renamed, _)) = node
         .status
@@ -515,8 +473,8 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
     {
         let why = format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)");
         let setting = renaming_setting(case);
-        let confidence = if setting.is_some() { Confidence::Certain } else { Confidence::Likely };
-        return Explained::new(confidence, why, setting.unwrap_or_else(node_blame)).fix(format!(
+        let proof = if setting.is_some() { Proof::Settled } else { Proof::Open };
+        return Explanation::unlinked(proof, why, setting.unwrap_or_else(node_blame)).fix(format!(
             "Change the pods to request {renamed}. Or turn off renameByDefault (Bottlerocket: rename-by-default) in \
              the configuration of the sharing."
         ));
@@ -529,7 +487,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         .find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !is_zero(v))
     {
         let why = format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0);
-        return Explained::new(Confidence::Likely, why, node_blame())
+        return Explanation::unlinked(Proof::Open, why, node_blame())
             .fix(format!("Change the pods to request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {
@@ -538,7 +496,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         }
         let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise \
                    what no node has)";
-        return Explained::new(Confidence::Possible, why, node_blame());
+        return Explanation::unlinked(Proof::None, why, node_blame());
     };
     if let Some(found) = pod_eni_off(case, resource).or_else(|| type_unsupported(case, node, resource, advertiser)) {
         return found;
@@ -547,7 +505,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         if let Some(found) = named_after(case, node, resource) {
             return found;
         }
-        return Explained::new(Confidence::Likely, format!("{} has not provided it", advertiser.who), node_blame());
+        return Explanation::unlinked(Proof::Open, format!("{} has not provided it", advertiser.who), node_blame());
     }
     // The chart of the device plugin names its feature discovery after itself.
     let is_advertiser = |name: &str, containers: &[Container]| {
@@ -567,7 +525,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         if pod.is_ready() {
             return finds_no_device(case, node, resource, advertiser, pod);
         }
-        return Explained::by(case, who, of_pod(case, node, pod));
+        return by_agent(who, of_pod(case, node, pod));
     }
     let is_its = |d: &&DaemonSet| is_advertiser(&d.metadata.name, &d.spec.template.spec.containers);
     let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(is_its).collect();
@@ -583,10 +541,9 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             return found;
         }
         // The GPU operator labels a Node some minutes after it joined, when the driver is loaded.
-        let confidence =
-            if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely };
+        let proof = if refusal.may_change { Proof::Lasting } else { Proof::Settled };
         let untolerated = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t));
-        let explained = Explained::new(confidence, refusal.why, blame.field(refusal.field));
+        let explained = Explanation::unlinked(proof, refusal.why, blame.field(refusal.field));
         return match untolerated {
             Some(taint) => tolerating(explained, set, taint),
             None => explained
@@ -596,12 +553,12 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
                 .step(Risk::Inspect, "See what it selects", describe_set(set)),
         };
     }
-    Explained::by(case, advertiser.who, without_pod(case, node, name))
+    by_agent(advertiser.who, without_pod(case, node, name))
 }
 
 /// What provides the resource is nothing that AWS or a vendor publishes, and a DaemonSet whose name or image has the
 /// resource's own name does not run on the Node. Its name is no proof.
-fn named_after(case: &Case, node: &Node, resource: &str) -> Option<Explained> {
+fn named_after(case: &Case, node: &Node, resource: &str) -> Option<Explanation> {
     /// A shorter word is a part of many names.
     const LEAST: usize = 5;
     // Behind a hyphen is a size: hugepages-2Mi.
@@ -612,14 +569,13 @@ fn named_after(case: &Case, node: &Node, resource: &str) -> Option<Explained> {
         let by_image = || pod.spec.containers.iter().any(|container| is_named(&container.image));
         (is_named(set) || by_image()).then_some((set, pod))
     })?;
-    let explained =
-        Explained::by(case, &format!("DaemonSet {set}, which has the name of the resource,"), of_pod(case, node, pod));
-    Some(Explained { confidence: explained.confidence.min(Confidence::Likely), ..explained })
+    let explained = by_agent(&format!("DaemonSet {set}, which has the name of the resource,"), of_pod(case, node, pod));
+    Some(Explanation { proof: explained.proof.min(Proof::Open), ..explained })
 }
 
 /// A NodeOverlay makes Karpenter believe that nodes have a resource that nothing advertises there.
 /// Source: core pkg/apis/v1alpha1/nodeoverlay.go `Capacity` (v1.14.1).
-fn promised(case: &Case, resource: &str) -> Option<Explained> {
+fn promised(case: &Case, resource: &str) -> Option<Explanation> {
     let overlay = case.cluster.node_overlays().find(|overlay| overlay.spec.capacity.get(resource).is_some())?;
     let name = &overlay.metadata.name;
     let why = format!(
@@ -628,7 +584,7 @@ fn promised(case: &Case, resource: &str) -> Option<Explained> {
     );
     let blame =
         Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", name).field(format!("spec.capacity['{resource}']"));
-    let found = Explained::new(Confidence::Likely, why, blame)
+    let found = Explanation::unlinked(Proof::Open, why, blame)
         .fix(format!(
             "Remove {resource} from NodeOverlay {name} if a separate scheduler counts it, or run a device plugin that \
              advertises it."
@@ -645,7 +601,7 @@ fn promised(case: &Case, resource: &str) -> Option<Explained> {
 /// The plugin found no device when it started, and is configured to wait then instead of exiting: nothing restarts it
 /// when the driver is loaded. The Node `works`, of the same kind, shows that the image has that driver.
 /// Source: NVIDIA/k8s-device-plugin v0.17 README.md `FAIL_ON_INIT_ERROR`, cmd/nvidia-device-plugin/main.go.
-fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explained> {
+fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explanation> {
     const END: &str = "FAIL_ON_INIT_ERROR";
     let set = case.cluster.daemon_sets().find(|set| Some(set.metadata.name.as_str()) == pod.daemon_set())?;
     set.env(END).filter(|value| value.eq_ignore_ascii_case("false"))?;
@@ -657,7 +613,7 @@ fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explained> {
     );
     let blame =
         Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.containers[0].env");
-    let found = Explained::new(Confidence::Likely, why, blame)
+    let found = Explanation::unlinked(Proof::Open, why, blame)
         .fix(format!(
             "Set {END}=true on DaemonSet {name}: the plugin then exits, and the kubelet restarts it until the driver \
              is loaded."
@@ -675,7 +631,7 @@ fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explained> {
     )))
 }
 
-fn tolerating(explained: Explained, set: &DaemonSet, taint: &Taint) -> Explained {
+fn tolerating(explained: Explanation, set: &DaemonSet, taint: &Taint) -> Explanation {
     explained
         .fix(format!(
             "Let DaemonSet {} tolerate {taint}. Set it in the chart's values, or the next release removes it.",
@@ -697,7 +653,7 @@ fn describe_pod(namespace: &str, name: &str) -> String {
 }
 
 /// The device plugin waits for labels of Node Feature Discovery, but its worker may not run here.
-fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<Explained> {
+fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<Explanation> {
     // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
     let label = unmet.iter().find(|r| r.key.starts_with("feature.node.kubernetes.io/"))?;
     let is_worker =
@@ -717,13 +673,13 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
          the Node's taint {taint}",
         label.shown()
     );
-    let explained = Explained::new(Confidence::Certain, why, blame.field("spec.template.spec.tolerations"));
+    let explained = Explanation::unlinked(Proof::Settled, why, blame.field("spec.template.spec.tolerations"));
     Some(tolerating(explained, worker, &taint))
 }
 
 /// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
 /// Source: awslabs/amazon-eks-ami v20260114 doc/usage (image names); AL2's GPU image is called amazon-eks-gpu-node.
-fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
+fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explanation> {
     const STANDARD: [&str; 3] = ["amazon-eks-node-al2023-", "amazon-eks-node-1.", "amazon-eks-arm64-node-"];
     let needed = match advertiser.resource {
         "nvidia.com/gpu" => "nvidia",
@@ -744,7 +700,7 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explaine
         if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
     );
     let fix = "Select the accelerated image with an alias, which chooses the variant that fits the instance.";
-    Some(Explained::new(Confidence::Likely, why, blame).fix(fix).step(
+    Some(Explanation::unlinked(Proof::Open, why, blame).fix(fix).step(
         Risk::Mutating,
         "Select it",
         commands::edit(class),
@@ -752,13 +708,12 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explaine
 }
 
 /// The device plugin only waits: the pod that loads the driver fails.
-fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
+fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explanation> {
     let driver = |set: &str| advertiser.drivers.iter().any(|part| set.contains(part));
     let (set, pod) = case
         .pods()
         .find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
     let (container, why) = pod.trouble()?;
-    let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let blame =
         Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
     let fix = pull::explain(&why).map_or_else(
@@ -771,7 +726,11 @@ fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
         last_words(&why)
     );
     let command = describe_pod(pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
-    Some(Explained::new(confidence, why, blame).fix(fix).step(Risk::Inspect, "See what the driver's pod logs", command))
+    Some(Explanation::unlinked(Proof::Lasting, why, blame).fix(fix).step(
+        Risk::Inspect,
+        "See what the driver's pod logs",
+        command,
+    ))
 }
 
 /// The place where Bottlerocket's settings turn on the sharing that renames the resource.

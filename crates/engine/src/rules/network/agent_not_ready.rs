@@ -34,15 +34,15 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::AgentFails) else { return Opinion::Silent };
     let Some((pod, _)) = failing_agent(case.pods()) else { return Opinion::Silent };
     let set = pod.daemon_set().unwrap_or(&pod.metadata.name);
-    let obstacle = of_pod(case, node, pod);
+    let explanation = of_pod(case, node, pod);
     let lacks = if set == KUBE_PROXY { "way to Services" } else { "network" };
     let summary = format!(
         "Node {} is Ready, but its {set} has not been since {}: {}. The scheduler still assigns pods to the node, and \
          they may lack their {lacks}.",
         node.name(),
         case.since(),
-        obstacle.why.trim_end_matches('.')
+        explanation.why.trim_end_matches('.')
     );
     let symptom = Link::new(format!("Node/{}", node.name()), "Ready, and accepts pods");
-    obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
+    explanation.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }

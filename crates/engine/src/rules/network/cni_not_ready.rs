@@ -3,7 +3,8 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::explain::agent_chain::{Obstacle, of_pod, refused, without_pod};
+use crate::explain::agent_chain::{of_pod, refused, without_pod};
+use crate::explain::explanation::Explanation;
 use crate::facts::custom_networking::{custom_networking, eni_config_of};
 use crate::facts::network_plugin::{self, is_windows, plugin, rank, symptom};
 use crate::objects::input::Input;
@@ -54,16 +55,17 @@ fn check(case: &Case) -> Opinion {
     let pods = case.pods().filter(|p| p.daemon_set().and_then(rank).is_some());
     let pod = pods.min_by_key(|p| (p.is_ready(), p.trouble().is_none(), p.daemon_set().and_then(rank)));
     let head = format!("Node {} has been NotReady since {}", node.name(), case.since());
-    let because = |obstacle: Obstacle, evidence: Evidence| {
-        let observed = obstacle.links.first().map(|link| (link.object.clone(), link.says.clone())).unwrap_or_default();
-        let summary = format!("{head} because of its network plugin: {}.", obstacle.why.trim_end_matches('.'));
-        let finding = Finding::new(obstacle.confidence(case), summary, evidence).with(Evidence::new(
+    let because = |explanation: Explanation, evidence: Evidence| {
+        let observed =
+            explanation.links.first().map(|link| (link.object.clone(), link.says.clone())).unwrap_or_default();
+        let summary = format!("{head} because of its network plugin: {}.", explanation.why.trim_end_matches('.'));
+        let finding = Finding::new(explanation.confidence(case), summary, evidence).with(Evidence::new(
             observed.0,
             "status",
             observed.1,
             "the network plugin that sets up the Node's network",
         ));
-        obstacle.explain(finding, symptom(node, ready))
+        explanation.explain(finding, symptom(node, ready))
     };
     // Where no DaemonSet was read, what one of them says of this Node tells which it is.
     let refused =

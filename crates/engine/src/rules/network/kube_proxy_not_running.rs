@@ -3,7 +3,8 @@
 use crate::api::{Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::agent_chain::{Obstacle, Proof, cannot_be_set_up, of_pod, without_pod};
+use crate::explain::agent_chain::{cannot_be_set_up, of_pod, without_pod};
+use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::network_plugin::{KUBE_PROXY, rank, symptom};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, Pod};
@@ -56,25 +57,25 @@ fn without(case: &Case, node: &Node, ready: &Condition) -> Opinion {
     if !case.pods().any(fails) {
         return Opinion::Silent;
     }
-    let obstacle = without_pod(case, node, KUBE_PROXY);
-    match obstacle.proof {
-        Proof::Settled => found(case, node, ready, obstacle),
+    let explanation = without_pod(case, node, KUBE_PROXY);
+    match explanation.proof {
+        Proof::Settled => found(case, node, ready, explanation),
         Proof::Lasting | Proof::Open | Proof::None => Opinion::Silent,
     }
 }
 
-fn found(case: &Case, node: &Node, ready: &Condition, obstacle: Obstacle) -> Opinion {
+fn found(case: &Case, node: &Node, ready: &Condition, explanation: Explanation) -> Opinion {
     let summary = format!(
         "Node {} has been NotReady since {} because kube-proxy does not run there: {}. Without kube-proxy the network \
          plugin cannot reach the API server.",
         node.name(),
         case.since(),
-        obstacle.why.trim_end_matches('.')
+        explanation.why.trim_end_matches('.')
     );
     let (object, says) =
-        obstacle.links.first().map(|link| (link.object.clone(), link.says.clone())).unwrap_or_default();
+        explanation.links.first().map(|link| (link.object.clone(), link.says.clone())).unwrap_or_default();
     let evidence =
         Evidence::new(object, "status", says, "kube-proxy makes the Service kubernetes.default reachable on the node");
     let symptom = symptom(node, ready);
-    obstacle.found(case, summary, evidence, symptom).into()
+    explanation.found(case, summary, evidence, symptom).into()
 }

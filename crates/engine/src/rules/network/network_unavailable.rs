@@ -55,12 +55,12 @@ fn check(case: &Case) -> Opinion {
         let summary = format!("{head} ({}); DaemonSet {set}, which would clear it, is gone.", condition.shown());
         return left_over(node, summary, case.wait.evidence.clone());
     }
-    let obstacle = match pod {
+    let explanation = match pod {
         Some(pod) => of_pod(case, node, pod),
         None => without_pod(case, node, set),
     };
-    let summary = format!("{head} because of its plugin {set}: {}.", obstacle.why.trim_end_matches('.'));
-    obstacle.found(case, summary, case.wait.evidence.clone(), symptom(node, condition)).into()
+    let summary = format!("{head} because of its plugin {set}: {}.", explanation.why.trim_end_matches('.'));
+    explanation.found(case, summary, case.wait.evidence.clone(), symptom(node, condition)).into()
 }
 
 fn symptom(node: &Node, condition: &Condition) -> Link {

@@ -66,18 +66,18 @@ fn check(case: &Case) -> Opinion {
         let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
         return not_installed(Finding::new(confidence, format!("{head} it is not installed."), evidence));
     }
-    let obstacle = agent.map_or_else(|| without_pod(case, node, AGENT), |agent| of_pod(case, node, agent));
-    let why = obstacle.why.trim_end_matches('.');
+    let explanation = agent.map_or_else(|| without_pod(case, node, AGENT), |agent| of_pod(case, node, agent));
+    let why = explanation.why.trim_end_matches('.');
     let summary = match &logged {
         Some(logged) => format!("{head} {why}. {}", logged.quote()),
         None => format!("{head} {why}."),
     };
     let proven = logged.as_ref().filter(|logged| logged.fact.ends).map(Root::confidence);
-    let confidence = proven.unwrap_or(Confidence::Possible).max(obstacle.confidence(case));
+    let confidence = proven.unwrap_or(Confidence::Possible).max(explanation.confidence(case));
     let finding = Finding::new(confidence, summary, evidence);
     let symptom = symptom(node, ready);
     let waits = Link::new(format!("Pod/{}", pod.metadata.name), "it gets its credentials from the Pod Identity agent");
-    obstacle.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see())).into()
+    explanation.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see())).into()
 }
 
 fn is_installed(case: &Case) -> bool {

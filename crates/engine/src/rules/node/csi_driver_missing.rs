@@ -5,7 +5,8 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::case::missing_driver::{MissingDriver, missing_driver};
 use crate::case::stage::Symptom;
-use crate::explain::agent_chain::{Obstacle, Proof, of_pod, without_pod};
+use crate::explain::agent_chain::{of_pod, without_pod};
+use crate::explain::explanation::{Explanation, Proof};
 use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 use crate::rules::Rule;
@@ -25,9 +26,9 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::DriverMissing) else { return Opinion::Silent };
     let Some(missing) = missing_driver(case.cluster, node, case.now) else { return Opinion::Silent };
-    let obstacle = behind(case, node, &missing);
+    let explanation = behind(case, node, &missing);
     let MissingDriver { name, event, .. } = missing;
-    let (who, why) = (&event.involved_object, obstacle.why.trim_end_matches('.'));
+    let (who, why) = (&event.involved_object, explanation.why.trim_end_matches('.'));
     let waits = format!("it waits for CSI driver {name}");
     let what = if missing.is_of_claim() {
         format!(
@@ -40,12 +41,12 @@ fn check(case: &Case) -> Opinion {
     let summary = format!("Node {} is Ready, but since {} {what}: {why}.", node.name(), case.since());
     let symptom =
         Link::new(format!("Node/{}", node.name()), format!("Ready, but its kubelet has no CSI driver {name}"));
-    let obstacle = obstacle.after(Link::new(format!("{}/{}", who.kind, who.name), waits));
-    obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
+    let explanation = explanation.after(Link::new(format!("{}/{}", who.kind, who.name), waits));
+    explanation.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }
 
 /// Why the driver's pod does not work on the Node.
-fn behind(case: &Case, node: &Node, missing: &MissingDriver) -> Obstacle {
+fn behind(case: &Case, node: &Node, missing: &MissingDriver) -> Explanation {
     let set = &missing.set.metadata.name;
     match case.pods().find(|pod| pod.daemon_set() == Some(set)) {
         Some(pod) if pod.is_ready() => unregistered(of_pod(case, node, pod), pod, missing.name),
@@ -56,14 +57,14 @@ fn behind(case: &Case, node: &Node, missing: &MissingDriver) -> Obstacle {
 
 /// The registrar tells the kubelet of a socket under a path of the host. Both must use the same path.
 /// Source: kubernetes-csi/node-driver-registrar README.md, `--kubelet-registration-path`.
-fn unregistered(obstacle: Obstacle, pod: &Pod, driver: &str) -> Obstacle {
+fn unregistered(explanation: Explanation, pod: &Pod, driver: &str) -> Explanation {
     let name = &pod.metadata.name;
     let why = format!("pod {name} is Ready, but has not registered the driver with the kubelet");
     let log = format!(
         "kubectl logs -n {} {name} --all-containers --tail=50",
         pod.metadata.namespace.as_deref().unwrap_or_default()
     );
-    Obstacle { why, proof: Proof::Open, ..obstacle }
+    Explanation { why, proof: Proof::Open, ..explanation }
         .fix(format!(
             "Read the log of node-driver-registrar in pod {name}: it registers {driver}, under the kubelet's own root \
              directory (--root-dir)."

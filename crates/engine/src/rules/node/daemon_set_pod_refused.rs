@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
         }
         is_absent = true;
         if let Some(refused) = refused(case, node, name, need.namespace) {
-            let obstacle = refused.obstacle(case, name);
+            let explanation = refused.explanation(case, name);
             let summary = format!(
                 "{} Node {} needs a pod of DaemonSet {name}, but the API server rejects it: {}.",
                 need.what_for,
@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
                 refused.said
             );
             let finding = Finding::new(refused.confidence(), summary, refused.evidence());
-            return obstacle.explain(finding, need.symptom).into();
+            return explanation.explain(finding, need.symptom).into();
         }
     }
     // Events are kept for an hour: that none is there excludes nothing.

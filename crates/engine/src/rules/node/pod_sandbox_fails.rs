@@ -5,7 +5,8 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::case::stage::Symptom;
 use crate::case::unstarted_pods::waits_for_sandbox;
-use crate::explain::agent_chain::{Obstacle, Proof, of_pod};
+use crate::explain::agent_chain::of_pod;
+use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod};
@@ -38,7 +39,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let Some((pod, sandbox)) = refused(case, node) else { return Opinion::Silent };
-    let obstacle = match sandbox {
+    let explanation = match sandbox {
         Sandbox::Unit => without_units(case, node, pod),
         _ => of_node(case, node, of_pod(case, node, pod), sandbox),
     };
@@ -46,10 +47,10 @@ fn check(case: &Case) -> Opinion {
         "Node {} is Ready, but none of the pods that came since {} starts there: {}.",
         node.name(),
         case.since(),
-        obstacle.why.trim_end_matches('.')
+        explanation.why.trim_end_matches('.')
     );
     let symptom = Link::new(format!("Node/{}", node.name()), "Ready, but none of its new pods starts");
-    obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
+    explanation.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }
 
 /// A pod that waits for its sandbox. A pod of a DaemonSet comes last, because it may have further problems.
@@ -68,13 +69,13 @@ fn refused<'c>(case: &Case<'c>, node: &Node) -> Option<(&'c Pod, Sandbox)> {
 
 /// An old systemd (219 is known for it) may keep units that have ended, until it starts no new ones.
 /// Source: kubernetes/kubernetes#57345.
-fn without_units(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
+fn without_units(case: &Case, node: &Node, pod: &Pod) -> Explanation {
     let said = case.cluster.pod_events_on(node.name()).filter(|e| e.names(&pod.metadata));
     let said = said.filter_map(|e| e.message.split_once(NO_UNIT_STARTS)).map(|(_, why)| why).next().unwrap_or_default();
     let said = source_text::mask(said.lines().next().unwrap_or_default().trim());
     let says = format!("systemd on the node starts no unit, so the kubelet mounts no volume: {said}");
     let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("its volumes wait: {NO_UNIT_STARTS}{said}"));
-    Obstacle::new(Proof::Open, says, Blame::object("v1", "Node", node.name()), link)
+    Explanation::new(Proof::Open, says, Blame::object("v1", "Node", node.name()), link)
         .fix(
             "Clear the ended units of systemd on the node (systemctl reset-failed, then systemctl daemon-reexec), or \
              restart the node, which stops its pods. An image with a newer systemd does not keep ended units.",
@@ -84,24 +85,24 @@ fn without_units(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
 }
 
 /// If every pod fails alike, no single pod is at fault.
-fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Obstacle {
-    let is_of_pod = obstacle.links.len() == 1 && obstacle.open.is_some();
+fn of_node(case: &Case, node: &Node, explanation: Explanation, sandbox: Sandbox) -> Explanation {
+    let is_of_pod = explanation.links.len() == 1 && explanation.open.is_some();
     if !is_of_pod {
-        return obstacle;
+        return explanation;
     }
-    if let Some(set) = network_plugin::turned_away(case, &obstacle.why) {
-        return turned_away(case, set, obstacle);
+    if let Some(set) = network_plugin::turned_away(case, &explanation.why) {
+        return turned_away(case, set, explanation);
     }
     // Whose token it was is open, and the plugin that sets up the network may have none.
-    let is_token = obstacle.why.trim_end_matches('.').ends_with(": Unauthorized");
+    let is_token = explanation.why.trim_end_matches('.').ends_with(": Unauthorized");
     let plugin = network_plugin::plugin(case, node).filter(|_| sandbox == Sandbox::Network && !is_token);
     let of_plugin = |pod: &&Pod| plugin.is_some_and(|set| pod.daemon_set() == Some(&set.metadata.name));
     if let Some(agent) = case.pods().find(of_plugin).filter(|agent| !agent.is_ready() && agent.trouble().is_some()) {
         let deeper = of_pod(case, node, agent);
         // What the pods meet stands in the chain.
-        let suffers = obstacle.links.first().map_or("its pods", |link| link.object.trim_start_matches("Pod/"));
+        let suffers = explanation.links.first().map_or("its pods", |link| link.object.trim_start_matches("Pod/"));
         let why = format!("pod {suffers} gets no network, because {}", deeper.why);
-        return obstacle.links.into_iter().rev().fold(Obstacle { why, ..deeper }, Obstacle::after);
+        return explanation.links.into_iter().rev().fold(Explanation { why, ..deeper }, Explanation::after);
     }
     let blame = plugin.map_or_else(
         || Blame::object("v1", "Node", node.name()),
@@ -116,22 +117,22 @@ fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Ob
                  its pods. Its runtime starts no pod."
             .to_owned(),
     };
-    Obstacle { blame, ..obstacle }.fix(fix)
+    Explanation { blame, ..explanation }.fix(fix)
 }
 
 /// The API server rejects an expired token that a plugin has kept too long, while the plugin's pod stays Ready.
 /// Source: kubernetes v1.36.3 pkg/serviceaccount/claims.go; istio/istio#38077.
-fn turned_away(case: &Case, set: &DaemonSet, obstacle: Obstacle) -> Obstacle {
+fn turned_away(case: &Case, set: &DaemonSet, explanation: Explanation) -> Explanation {
     let (name, namespace) = (&set.metadata.name, set.metadata.namespace.as_deref().unwrap_or_default());
     let pod = case.pods().find(|pod| pod.daemon_set() == Some(name)).map_or("", |pod| &pod.metadata.name);
     let why = format!(
         "{}; only the plugin of DaemonSet {name} asks the API server itself there, and its token may have expired",
-        obstacle.why.trim_end_matches('.')
+        explanation.why.trim_end_matches('.')
     );
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
     let link =
         Link::new(format!("DaemonSet/{name}"), "only its plugin asks the API server, which answers Unauthorized");
-    Obstacle { why, blame, ..obstacle }
+    Explanation { why, blame, ..explanation }
         .behind(link)
         .fix(format!(
             "Restart pod {pod}, which writes a new token for its plugin and leaves running pods alone. Upgrade \

@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     let pool = case.claim.and_then(NodeClaim::node_pool).unwrap_or("unknown");
     // Only Karpenter waits for startup taints, so only its Nodes need a declaration.
     let declared = case.claim.is_none_or(|c| c.spec.startup_taints.iter().any(|s| s.matches(taint)));
-    let obstacle = explain(case, node, pool, taint, owner);
+    let explanation = explain(case, node, pool, taint, owner);
     let remover = owner.remover.unwrap_or(owner.name);
     let undeclared = if declared {
         ""
@@ -42,7 +42,7 @@ fn check(case: &Case) -> Opinion {
     };
     let summary = format!(
         "Taint {taint} keeps pods off Node {name}: {remover} should remove it, but {}{undeclared}.",
-        obstacle.why.trim_end_matches('.')
+        explanation.why.trim_end_matches('.')
     );
     let evidence = Evidence::new(
         format!("Node/{name}"),
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
         format!("{} sets this taint for as long as it is not ready on the Node", owner.name),
     );
     let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
-    let finding = obstacle.found(case, summary, evidence, symptom);
+    let finding = explanation.found(case, summary, evidence, symptom);
     let mut finding = ask_remover(case, finding, owner);
     // Who made a Node without a NodeClaim, a node group or kubeadm, is not among the objects.
     if case.claim.is_none() && finding.blame.as_ref().is_some_and(|blame| blame.kind == "NodePool") {

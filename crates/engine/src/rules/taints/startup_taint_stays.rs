@@ -3,7 +3,8 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::explain::agent_chain::{Proof, of_pod};
+use crate::explain::agent_chain::of_pod;
+use crate::explain::explanation::Proof;
 use crate::explain::startup_taints::{ask_remover, explain, never_removes, pod_of, staying};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
@@ -110,16 +111,16 @@ fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Findin
 /// On other nodes the taint goes, and here an agent of the Node fails. Controllers that mark Nodes as ready wait for
 /// the pods of all DaemonSets.
 fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
-    let mut obstacle = of_pod(case, node, pod);
+    let mut explanation = of_pod(case, node, pod);
     // That the taint waits for this pod nobody says.
-    obstacle.proof = Proof::Open;
+    explanation.proof = Proof::Open;
     let name = node.name();
     let summary = format!(
         "Startup taint {taint} has been on Node {name} since {}, but other nodes of the pool lost it: its remover may \
          wait for DaemonSet {}, whose {}.",
         case.since(),
         pod.daemon_set().unwrap_or_default(),
-        obstacle.why.trim_end_matches('.')
+        explanation.why.trim_end_matches('.')
     );
     let evidence = Evidence::new(
         format!("Node/{name}"),
@@ -128,20 +129,20 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
         "other nodes of the NodePool have lost this taint",
     );
     let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
-    obstacle.found(case, summary, evidence, symptom).unknown(
+    explanation.found(case, summary, evidence, symptom).unknown(
         format!("Which component removes {taint}, and what does it wait for?"),
         format!("kubectl get node {name} -o yaml --show-managed-fields"),
     )
 }
 
 fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &startup_taint::TaintOwner) -> Finding {
-    let obstacle = explain(case, node, claim.node_pool().unwrap_or("unknown"), taint, owner);
+    let explanation = explain(case, node, claim.node_pool().unwrap_or("unknown"), taint, owner);
     let remover = owner.remover.unwrap_or(owner.name);
     let node = node.name();
     let summary = format!(
         "Startup taint {taint} has been on Node {node} since {}: {remover} should remove it, but {}.",
         case.since(),
-        obstacle.why.trim_end_matches('.')
+        explanation.why.trim_end_matches('.')
     );
     let evidence = Evidence::new(
         format!("Node/{node}"),
@@ -151,7 +152,7 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     );
     let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
     let symptom = Link::new(format!("Node/{node}"), format!("taint {taint}"));
-    let finding = obstacle.found(case, summary, evidence, symptom);
+    let finding = explanation.found(case, summary, evidence, symptom);
     let finding = if owner.otherwise.is_some() {
         finding.step(
             Risk::Inspect,
