@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 use engine::api::{NodeDiagnosisStatus, Stage};
 use engine::case::Case;
-use engine::cluster_state::aws::{self, Told};
+use engine::cluster_state::aws::{self, AwsAnswer};
 use engine::facts::told_by_aws;
 use engine::rules;
 use serde_json::{Value, json};
@@ -251,7 +251,7 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
 
 fn images(case: &Case, questions: &mut BTreeSet<Question>) {
     let Some(image) = engine::facts::machine_image::of(case) else { return };
-    if matches!(case.cluster.aws().image(image), Told::Absent(_)) {
+    if matches!(case.cluster.aws().image(image), AwsAnswer::Absent(_)) {
         witness(case, questions);
     }
     questions.insert(Question::Image(image.to_owned()));
@@ -262,13 +262,13 @@ fn instance(case: &Case, questions: &mut BTreeSet<Question>) {
     let Some(id) = case.instance_id() else { return };
     questions.insert(Question::Instance(id.to_owned()));
     match case.cluster.aws().instance(id) {
-        Told::Is(instance, _) if instance.state == "running" => {
+        AwsAnswer::Found(instance, _) if instance.state == "running" => {
             questions.insert(Question::Checks(id.to_owned()));
             if case.now - case.wait.since >= CONSOLE_AFTER {
                 questions.insert(Question::Console(id.to_owned()));
             }
         }
-        Told::Absent(_) => witness(case, questions),
+        AwsAnswer::Absent(_) => witness(case, questions),
         _ => {}
     }
 }
@@ -314,9 +314,9 @@ fn role(case: &Case, questions: &mut BTreeSet<Question>) {
     let Some(cluster) = cluster(case, questions) else { return };
     // A cluster that reads no entries refuses to list them.
     let may_read = match aws.cluster(cluster) {
-        Told::Is(cluster, _) => cluster.reads_entries(),
-        Told::Refused(_) => true,
-        Told::Nothing | Told::Absent(_) => false,
+        AwsAnswer::Found(cluster, _) => cluster.reads_entries(),
+        AwsAnswer::Refused(_) => true,
+        AwsAnswer::NotAsked | AwsAnswer::Absent(_) => false,
     };
     if let Some(role) = rules::role_of_machines(case).filter(|_| may_read) {
         questions.insert(Question::AccessEntry { cluster: cluster.to_owned(), role: role.to_owned() });

@@ -19,7 +19,7 @@ use crate::api::Stage;
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::ClusterState;
-use crate::cluster_state::aws::Told;
+use crate::cluster_state::aws::AwsAnswer;
 use crate::explain;
 use crate::explain::network_path::NetworkQuestions;
 use crate::facts;
@@ -297,7 +297,7 @@ pub fn network_questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
 /// A fault of an image that is visible before a launch: the rule that explains it, the field to change, and the
 /// message.
 pub fn preflight(
-    told: Told<'_, Image>,
+    told: AwsAnswer<'_, Image>,
     class: &NodeClass,
     ami: &Ami,
     karpenter: Option<&Karpenter>,

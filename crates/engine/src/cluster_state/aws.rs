@@ -31,33 +31,33 @@ pub const SECURITY_GROUP: &str = "ec2:DescribeSecurityGroups";
 pub const VPC_ENDPOINTS: &str = "ec2:DescribeVpcEndpoints";
 pub const NAT_GATEWAYS: &str = "ec2:DescribeNatGateways";
 
-/// What AWS told.
+/// The answer of AWS to a question.
 #[derive(Debug, PartialEq)]
-pub enum Told<'w, T> {
-    /// Nobody asked.
-    Nothing,
+pub enum AwsAnswer<'w, T> {
+    /// nodewhy has not asked.
+    NotAsked,
     Refused(&'w AwsRefusal),
     /// There is no such thing, as of then.
     Absent(Option<DateTime<Utc>>),
-    Is(&'w T, Option<DateTime<Utc>>),
+    Found(&'w T, Option<DateTime<Utc>>),
 }
 
-impl<T> Clone for Told<'_, T> {
+impl<T> Clone for AwsAnswer<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Told<'_, T> {}
+impl<T> Copy for AwsAnswer<'_, T> {}
 
-impl<'w, T> Told<'w, T> {
+impl<'w, T> AwsAnswer<'w, T> {
     pub fn refusal(self) -> Option<&'w AwsRefusal> {
         if let Self::Refused(refusal) = self { Some(refusal) } else { None }
     }
 
     pub fn known(self) -> Option<(&'w T, Option<DateTime<Utc>>)> {
         match self {
-            Self::Is(fact, at) => Some((fact, at)),
+            Self::Found(fact, at) => Some((fact, at)),
             _ => None,
         }
     }
@@ -99,70 +99,70 @@ impl Aws {
         self.answers.get(about)?.get(call)
     }
 
-    fn told<'w, T>(&'w self, call: &str, about: &str, of: impl Fn(&'w Answer) -> Option<&'w T>) -> Told<'w, T> {
-        let Some(observation) = self.observation(call, about) else { return Told::Nothing };
+    fn told<'w, T>(&'w self, call: &str, about: &str, of: impl Fn(&'w Answer) -> Option<&'w T>) -> AwsAnswer<'w, T> {
+        let Some(observation) = self.observation(call, about) else { return AwsAnswer::NotAsked };
         match &observation.answer {
-            Answer::Refused(refusal) => Told::Refused(refusal),
-            Answer::Absent => Told::Absent(observation.at),
-            answer => of(answer).map_or(Told::Nothing, |fact| Told::Is(fact, observation.at)),
+            Answer::Refused(refusal) => AwsAnswer::Refused(refusal),
+            Answer::Absent => AwsAnswer::Absent(observation.at),
+            answer => of(answer).map_or(AwsAnswer::NotAsked, |fact| AwsAnswer::Found(fact, observation.at)),
         }
     }
 
-    pub fn image(&self, id: &str) -> Told<'_, Image> {
+    pub fn image(&self, id: &str) -> AwsAnswer<'_, Image> {
         self.told(IMAGE, id, |a| if let Answer::Image(image) = a { Some(image) } else { None })
     }
 
-    pub fn instance_type(&self, name: &str) -> Told<'_, InstanceType> {
+    pub fn instance_type(&self, name: &str) -> AwsAnswer<'_, InstanceType> {
         self.told(INSTANCE_TYPE, name, |a| if let Answer::InstanceType(type_) = a { Some(type_) } else { None })
     }
 
-    pub fn instance(&self, id: &str) -> Told<'_, Instance> {
+    pub fn instance(&self, id: &str) -> AwsAnswer<'_, Instance> {
         self.told(INSTANCE, id, |a| if let Answer::Instance(instance) = a { Some(&**instance) } else { None })
     }
 
-    pub fn checks(&self, id: &str) -> Told<'_, Checks> {
+    pub fn checks(&self, id: &str) -> AwsAnswer<'_, Checks> {
         self.told(CHECKS, id, |a| if let Answer::Checks(checks) = a { Some(checks) } else { None })
     }
 
-    pub fn console(&self, id: &str) -> Told<'_, Console> {
+    pub fn console(&self, id: &str) -> AwsAnswer<'_, Console> {
         self.told(CONSOLE, id, |a| if let Answer::Console(console) = a { Some(console) } else { None })
     }
 
-    pub fn cluster(&self, name: &str) -> Told<'_, EksCluster> {
+    pub fn cluster(&self, name: &str) -> AwsAnswer<'_, EksCluster> {
         self.told(CLUSTER, name, |a| if let Answer::Cluster(cluster) = a { Some(cluster) } else { None })
     }
 
     /// The access entry of a role, by the role's name.
-    pub fn access_entry(&self, cluster: &str, role: &str) -> Told<'_, AccessEntry> {
+    pub fn access_entry(&self, cluster: &str, role: &str) -> AwsAnswer<'_, AccessEntry> {
         // Ten times a machine, and most clusters never ask AWS.
         if self.answers.is_empty() {
-            return Told::Nothing;
+            return AwsAnswer::NotAsked;
         }
         self.told(ENTRY, &format!("{cluster}/{role}"), |a| {
             if let Answer::AccessEntry(entry) = a { Some(entry) } else { None }
         })
     }
 
-    pub fn instance_profile(&self, name: &str) -> Told<'_, InstanceProfile> {
+    pub fn instance_profile(&self, name: &str) -> AwsAnswer<'_, InstanceProfile> {
         self.told(PROFILE, name, |a| if let Answer::InstanceProfile(profile) = a { Some(profile) } else { None })
     }
 
     /// By the role's name.
-    pub fn role_policies(&self, role: &str) -> Told<'_, RolePolicies> {
+    pub fn role_policies(&self, role: &str) -> AwsAnswer<'_, RolePolicies> {
         self.told(ROLE_POLICIES, role, |a| if let Answer::RolePolicies(policies) = a { Some(policies) } else { None })
     }
 
-    pub fn key(&self, id: &str) -> Told<'_, KmsKey> {
+    pub fn key(&self, id: &str) -> AwsAnswer<'_, KmsKey> {
         self.told(KEY, id, |a| if let Answer::Key(key) = a { Some(key) } else { None })
     }
 
     /// By the key's ARN.
-    pub fn key_users(&self, arn: &str) -> Told<'_, KeyUsers> {
+    pub fn key_users(&self, arn: &str) -> AwsAnswer<'_, KeyUsers> {
         self.told(KEY_USERS, arn, |a| if let Answer::KeyUsers(users) = a { Some(users) } else { None })
     }
 
     /// A quota of EC2, by its code.
-    pub fn quota(&self, code: &str) -> Told<'_, ServiceQuota> {
+    pub fn quota(&self, code: &str) -> AwsAnswer<'_, ServiceQuota> {
         self.told(QUOTA, code, |a| if let Answer::Quota(quota) = a { Some(quota) } else { None })
     }
 
@@ -172,39 +172,39 @@ impl Aws {
         class.spec.role.as_deref().or_else(of_profile)?.rsplit('/').next()
     }
 
-    pub fn vpc(&self, id: &str) -> Told<'_, Vpc> {
+    pub fn vpc(&self, id: &str) -> AwsAnswer<'_, Vpc> {
         self.told(VPC, id, |a| if let Answer::Vpc(vpc) = a { Some(vpc) } else { None })
     }
 
-    pub fn dns(&self, vpc: &str) -> Told<'_, DnsAttributes> {
+    pub fn dns(&self, vpc: &str) -> AwsAnswer<'_, DnsAttributes> {
         self.told(DNS, vpc, |a| if let Answer::Dns(dns) = a { Some(dns) } else { None })
     }
 
-    pub fn dhcp_options(&self, id: &str) -> Told<'_, DhcpOptions> {
+    pub fn dhcp_options(&self, id: &str) -> AwsAnswer<'_, DhcpOptions> {
         self.told(DHCP_OPTIONS, id, |a| if let Answer::DhcpOptions(options) = a { Some(options) } else { None })
     }
 
-    pub fn subnets(&self, vpc: &str) -> Told<'_, Vec<VpcSubnet>> {
+    pub fn subnets(&self, vpc: &str) -> AwsAnswer<'_, Vec<VpcSubnet>> {
         self.told(SUBNETS, vpc, |a| if let Answer::Subnets(subnets) = a { Some(subnets) } else { None })
     }
 
-    pub fn route_tables(&self, vpc: &str) -> Told<'_, Vec<RouteTable>> {
+    pub fn route_tables(&self, vpc: &str) -> AwsAnswer<'_, Vec<RouteTable>> {
         self.told(ROUTE_TABLES, vpc, |a| if let Answer::RouteTables(tables) = a { Some(tables) } else { None })
     }
 
-    pub fn network_acls(&self, vpc: &str) -> Told<'_, Vec<NetworkAcl>> {
+    pub fn network_acls(&self, vpc: &str) -> AwsAnswer<'_, Vec<NetworkAcl>> {
         self.told(NETWORK_ACLS, vpc, |a| if let Answer::NetworkAcls(acls) = a { Some(acls) } else { None })
     }
 
-    pub fn security_group(&self, id: &str) -> Told<'_, GroupRules> {
+    pub fn security_group(&self, id: &str) -> AwsAnswer<'_, GroupRules> {
         self.told(SECURITY_GROUP, id, |a| if let Answer::SecurityGroup(group) = a { Some(group) } else { None })
     }
 
-    pub fn vpc_endpoints(&self, vpc: &str) -> Told<'_, Vec<VpcEndpoint>> {
+    pub fn vpc_endpoints(&self, vpc: &str) -> AwsAnswer<'_, Vec<VpcEndpoint>> {
         self.told(VPC_ENDPOINTS, vpc, |a| if let Answer::VpcEndpoints(endpoints) = a { Some(endpoints) } else { None })
     }
 
-    pub fn nat_gateways(&self, vpc: &str) -> Told<'_, Vec<NatGateway>> {
+    pub fn nat_gateways(&self, vpc: &str) -> AwsAnswer<'_, Vec<NatGateway>> {
         self.told(NAT_GATEWAYS, vpc, |a| if let Answer::NatGateways(gateways) = a { Some(gateways) } else { None })
     }
 

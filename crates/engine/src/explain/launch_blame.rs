@@ -4,7 +4,7 @@
 use crate::api::{Blame, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::cluster_state::aws::Told;
+use crate::cluster_state::aws::AwsAnswer;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::facts::told_by_aws::or_ask;
 use crate::objects::{Condition, Event, NodeClaim, NodeClass, NodePool, ServiceQuota};
@@ -14,7 +14,7 @@ pub(crate) struct InAws<'w> {
     blame: Blame,
     fix: Option<String>,
     step: Option<(Risk, String, String)>,
-    quota: Option<(Bucket, Told<'w, ServiceQuota>)>,
+    quota: Option<(Bucket, AwsAnswer<'w, ServiceQuota>)>,
 }
 
 /// The resource to change, if the error lies in AWS and names it.
@@ -86,7 +86,7 @@ impl InAws<'_> {
 }
 
 /// The size of the quota: often 0, if the account has never requested such instances.
-fn with_size(finding: Finding, Bucket { code, name }: Bucket, told: Told<'_, ServiceQuota>) -> Finding {
+fn with_size(finding: Finding, Bucket { code, name }: Bucket, told: AwsAnswer<'_, ServiceQuota>) -> Finding {
     or_ask(
         finding,
         told,

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::cluster_state::aws::{self, Told};
+use crate::cluster_state::aws::{self, AwsAnswer};
 use crate::facts::node_role;
 use crate::objects::{AccessEntry, EksCluster};
 use chrono::{DateTime, Utc};
@@ -71,9 +71,11 @@ pub(crate) fn of<'w>(case: &Case<'w>, role: &str) -> Entrance<'w> {
         return Entrance::NotRead;
     }
     match (told.access_entry(name, role), cluster) {
-        (Told::Absent(at), Some(mode)) if mode.reads_entries() => Entrance::Missing { at, mode },
-        (Told::Is(entry, at), _) if !OF_NODES.contains(&entry.type_.as_str()) => Entrance::WrongType { entry, at },
-        (Told::Is(entry, at), _) => {
+        (AwsAnswer::Absent(at), Some(mode)) if mode.reads_entries() => Entrance::Missing { at, mode },
+        (AwsAnswer::Found(entry, at), _) if !OF_NODES.contains(&entry.type_.as_str()) => {
+            Entrance::WrongType { entry, at }
+        }
+        (AwsAnswer::Found(entry, at), _) => {
             // EKS keeps the role's id in the entry, not only its ARN: a role made anew under the name is another one.
             let role_created = node_role::profile(case).and_then(|profile| profile.role_created);
             match role_created.filter(|role| entry.created.is_some_and(|created| *role > created)) {

@@ -1,6 +1,6 @@
 //! The selector term of a node class that selects an image, and whether EC2 launches the image.
 
-use crate::cluster_state::aws::Told;
+use crate::cluster_state::aws::AwsAnswer;
 use crate::objects::{Ami, AmiTerm, Image, NodeClass};
 
 /// The selector term that takes the image, and its place; `None` where that cannot be told, as by tags among other
@@ -53,10 +53,10 @@ fn matches_pattern(pattern: &str, text: &str) -> bool {
 
 /// The message of `lint` about an image before a machine is launched with it. `None` if it is available, or nodewhy did
 /// not ask.
-pub(crate) fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<String> {
+pub(crate) fn preflight(told: AwsAnswer<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<String> {
     let state = match told {
-        Told::Is(image, _) if image.state != "available" => image.state.as_str(),
-        Told::Absent(_) => "not known to EC2 in this region and account",
+        AwsAnswer::Found(image, _) if image.state != "available" => image.state.as_str(),
+        AwsAnswer::Absent(_) => "not known to EC2 in this region and account",
         _ => return None,
     };
     let by = selected_by(class, &ami.id, Some(&ami.name))

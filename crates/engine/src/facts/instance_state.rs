@@ -1,7 +1,7 @@
 //! The ended instance of a machine as EC2 describes it: the common part of the rules about that.
 
 use crate::case::Case;
-use crate::cluster_state::aws::Told;
+use crate::cluster_state::aws::AwsAnswer;
 use crate::objects::Instance;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -94,7 +94,7 @@ pub(crate) struct Gone {
 /// EC2 knows no such instance, though it shows others of this cluster: it is gone for more than an hour.
 pub(crate) fn gone(case: &Case) -> Option<Gone> {
     match case.cluster.aws().instance(case.instance_id()?) {
-        Told::Absent(at) if case.cluster.aws().sees_instances() => Some(Gone { seen: at }),
+        AwsAnswer::Absent(at) if case.cluster.aws().sees_instances() => Some(Gone { seen: at }),
         _ => None,
     }
 }

@@ -3,11 +3,11 @@
 use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text, Witness};
 use crate::case::finding::Finding;
 use crate::case::timestamp;
-use crate::cluster_state::aws::Told;
+use crate::cluster_state::aws::AwsAnswer;
 use chrono::{DateTime, Utc};
 
 impl Evidence {
-    /// Told by AWS, `seen 2026-01-15 11:58:00Z`: it is asked later than the cluster.
+    /// AwsAnswer by AWS, `seen 2026-01-15 11:58:00Z`: it is asked later than the cluster.
     #[must_use]
     pub(crate) fn told_by_aws(mut self, at: Option<DateTime<Utc>>) -> Self {
         self.source = Witness::Aws;
@@ -21,23 +21,23 @@ impl Evidence {
 /// Adds AWS's answer to the evidence. If no answer settles the question, the question stays and says why.
 pub(crate) fn or_ask<T>(
     mut finding: Finding,
-    told: Told<'_, T>,
+    told: AwsAnswer<'_, T>,
     question: impl Into<Text>,
     command: String,
     evidence: impl FnOnce(&T, Option<DateTime<Utc>>) -> Option<Evidence>,
 ) -> Finding {
     let question = question.into();
     match told {
-        Told::Nothing => finding.ask_aws(question, command),
-        Told::Refused(refusal) => {
+        AwsAnswer::NotAsked => finding.ask_aws(question, command),
+        AwsAnswer::Refused(refusal) => {
             finding.denied.extend(refusal.denied.then(|| refusal.action.clone()));
             finding.ask_aws(format!("{question} ({refusal}.)"), command)
         }
-        Told::Absent(_) => finding.ask_aws(
+        AwsAnswer::Absent(_) => finding.ask_aws(
             format!("{question} (AWS has no such object in the region and account that nodewhy asked.)"),
             command,
         ),
-        Told::Is(fact, at) => match evidence(fact, at) {
+        AwsAnswer::Found(fact, at) => match evidence(fact, at) {
             Some(evidence) => finding.with(evidence),
             None => finding.ask_aws(question, command),
         },

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::cluster_state::aws::{PROFILE, Told};
+use crate::cluster_state::aws::{AwsAnswer, PROFILE};
 use crate::explain::repair;
 use crate::facts::node_role;
 use crate::objects::InstanceProfile;
@@ -28,16 +28,16 @@ fn check(case: &Case) -> Opinion {
     let aws = case.cluster.aws();
     match aws.instance_profile(profile) {
         // EC2 returned an instance of the cluster, so the account is the right one.
-        Told::Absent(at) if aws.sees_instances() => gone(case, profile, at).into(),
-        Told::Is(InstanceProfile { role_arn: None, .. }, at) => empty(case, profile, at).into(),
-        Told::Is(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(false), .. }, at) => {
+        AwsAnswer::Absent(at) if aws.sees_instances() => gone(case, profile, at).into(),
+        AwsAnswer::Found(InstanceProfile { role_arn: None, .. }, at) => empty(case, profile, at).into(),
+        AwsAnswer::Found(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(false), .. }, at) => {
             not_trusted(case, profile, arn, at).into()
         }
-        Told::Is(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(true), .. }, _) => {
+        AwsAnswer::Found(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(true), .. }, _) => {
             let because = format!("the instance profile {profile} has the role {arn}, which EC2 may assume");
             aws.observation(PROFILE, profile).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because))
         }
-        Told::Is(..) | Told::Absent(_) | Told::Nothing | Told::Refused(_) => Opinion::Silent,
+        AwsAnswer::Found(..) | AwsAnswer::Absent(_) | AwsAnswer::NotAsked | AwsAnswer::Refused(_) => Opinion::Silent,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::cluster_state::aws::Told;
+use crate::cluster_state::aws::AwsAnswer;
 use crate::facts::image_selection::selected_by;
 use crate::facts::instance_state::{Encryption, Ended, encryption, ended};
 use crate::facts::key_users;
@@ -197,10 +197,10 @@ enum KeyState<'w> {
 impl<'w> KeyState<'w> {
     fn of(case: &Case<'w>, key: &str) -> Self {
         match case.cluster.aws().key(key) {
-            Told::Is(key, at) => Self::Is(key, at),
+            AwsAnswer::Found(key, at) => Self::Is(key, at),
             // EC2 returned the instance, so the region is the right one.
-            Told::Absent(at) => Self::Absent(at),
-            Told::Nothing | Told::Refused(_) => Self::Unknown,
+            AwsAnswer::Absent(at) => Self::Absent(at),
+            AwsAnswer::NotAsked | AwsAnswer::Refused(_) => Self::Unknown,
         }
     }
 

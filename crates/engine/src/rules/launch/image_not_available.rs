@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
-use crate::cluster_state::aws::{IMAGE, Told};
+use crate::cluster_state::aws::{AwsAnswer, IMAGE};
 use crate::explain::commands;
 use crate::facts::image_selection::selected_by;
 use crate::facts::machine_image;
@@ -29,13 +29,13 @@ fn check(case: &Case) -> Opinion {
     let Some(id) = machine_image::of(case) else { return Opinion::Silent };
     let aws = case.cluster.aws();
     let (state, image, at) = match aws.image(id) {
-        Told::Is(image, _) if image.state == "available" => {
+        AwsAnswer::Found(image, _) if image.state == "available" => {
             let because = format!("EC2 says that the image {id} is available");
             return aws.observation(IMAGE, id).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because));
         }
-        Told::Is(image, at) => (image.state.as_str(), Some(image), at),
-        Told::Absent(at) => ("not known to EC2: deregistered, or not shared with this account", None, at),
-        Told::Nothing | Told::Refused(_) => return Opinion::Silent,
+        AwsAnswer::Found(image, at) => (image.state.as_str(), Some(image), at),
+        AwsAnswer::Absent(at) => ("not known to EC2: deregistered, or not shared with this account", None, at),
+        AwsAnswer::NotAsked | AwsAnswer::Refused(_) => return Opinion::Silent,
     };
     // If EC2 does not know the image, another account or region may have it.
     let confidence = if image.is_some() || aws.sees_instances() { Confidence::Certain } else { Confidence::Likely };
