@@ -30,13 +30,13 @@ const APART: TimeDelta = TimeDelta::seconds(1);
 pub struct Clock {
     begun: Instant,
     slept: Duration,
-    told: Mutex<Told>,
+    told: Mutex<ServerTime>,
     said: Once,
     doubt: Notify,
 }
 
 #[derive(Debug)]
-struct Told {
+struct ServerTime {
     /// The time at which our measurement began.
     begin: DateTime<Utc>,
     /// The time at which it began by each of the last answers, oldest first.
@@ -50,7 +50,7 @@ impl Default for Clock {
         Self {
             begun: Instant::now(),
             slept: slept(),
-            told: Mutex::new(Told { begin: Utc::now(), answers: VecDeque::with_capacity(ANSWERS), last: None }),
+            told: Mutex::new(ServerTime { begin: Utc::now(), answers: VecDeque::with_capacity(ANSWERS), last: None }),
             said: Once::new(),
             doubt: Notify::new(),
         }
@@ -127,12 +127,12 @@ impl Clock {
         TimeDelta::from_std(measured).unwrap_or_default()
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, ServerTime> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
+impl ServerTime {
     fn median(&self) -> DateTime<Utc> {
         let mut sorted: Vec<_> = self.answers.iter().copied().collect();
         sorted.sort_unstable();

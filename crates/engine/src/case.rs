@@ -53,7 +53,7 @@ use crate::case::undersized_nodes::Outgrown;
 use crate::case::unplaced::{Lack, Unplaced};
 use crate::cluster_state::at_launch::AtLaunch;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
-use crate::cluster_state::logged::{Beside, OfMachine};
+use crate::cluster_state::logged::{OfMachine, SiblingLog};
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, MachineLog, Meta, Node, NodeClaim, NodeClass, NodeClassRef, NodePool, Pod};
@@ -572,7 +572,7 @@ impl<'w> Case<'w> {
 
     /// The logs of comparable nodes, if this node's own log reports no problem: it may not have got as far. With them,
     /// the last phase that its own log shows.
-    pub fn logs_beside(&self) -> (Option<Phase>, Vec<Beside<'w>>) {
+    pub fn logs_beside(&self) -> (Option<Phase>, Vec<SiblingLog<'w>>) {
         let Some(claim) = self.claim else { return Default::default() };
         let own = self.logs();
         let complains = |of_machine: &OfMachine<'_>| {

@@ -48,9 +48,9 @@ pub use node_verdicts::NodeVerdict;
 pub use outbox::{Delete, Order, Write};
 use outbox::{GoneMeans, Outbox};
 use pool_incidents::PoolIncidents;
-use questions::{Knowledge, Questions};
+use questions::{AnswerState, Questions};
 use readers::aws_auth::identity::Identity;
-use record::Saying;
+use record::Update;
 use repaired::Repaired;
 use schedule::Schedule;
 pub use standing::FindingNotice;
@@ -409,9 +409,9 @@ impl Triage {
 
     fn look_at(&mut self, subject: &Subject, now: DateTime<Utc>) {
         let refresh = match self.prepare(subject, now) {
-            Knowledge::Unwanted => None,
-            Knowledge::AwaitedUntil(at) => return self.schedule.look_again(subject, Some(at)),
-            Knowledge::GoodUntil(at) => Some(at),
+            AnswerState::Unwanted => None,
+            AnswerState::AwaitedUntil(at) => return self.schedule.look_again(subject, Some(at)),
+            AnswerState::GoodUntil(at) => Some(at),
         };
         match diagnose::judge(self.judging(now), subject) {
             Judgement::Sick(diagnosis, again) => {
@@ -467,7 +467,7 @@ impl Triage {
         self.repaired.until(known, &case, &self.thresholds)
     }
 
-    fn prepare(&mut self, subject: &Subject, now: DateTime<Utc>) -> Knowledge {
+    fn prepare(&mut self, subject: &Subject, now: DateTime<Utc>) -> AnswerState {
         let full_since = match subject {
             Subject::Pool(pool) => self.cluster.full_since(pool, now),
             _ => None,
@@ -477,7 +477,7 @@ impl Triage {
                 // Without its pods it is no case yet.
                 (Some(since), _) => self.questions.prepare_full_pool(since, now),
                 (None, Some(case)) => self.questions.prepare(&case, now),
-                (None, None) => return Knowledge::Unwanted,
+                (None, None) => return AnswerState::Unwanted,
             };
         self.outbox.ask(orders);
         knowledge
@@ -520,14 +520,14 @@ impl Triage {
         self.say(record::closed(&self.diagnoses, &self.cluster, name, outcome, at));
     }
 
-    fn say(&mut self, saying: Saying) {
+    fn say(&mut self, saying: Update) {
         match saying {
-            Saying::Nothing => {}
-            Saying::Void(name) => {
+            Update::Nothing => {}
+            Update::Void(name) => {
                 self.diagnoses.remove(&name);
                 self.outbox.delete(name);
             }
-            Saying::Said(said) => {
+            Update::Changed(said) => {
                 let write = said.into_write(&self.diagnoses, &self.cluster);
                 if write.announces && write.ends.is_none() {
                     self.incidents.join(&write.diagnosis);

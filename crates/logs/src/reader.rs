@@ -37,9 +37,9 @@ impl Default for FileLimits {
     }
 }
 
-/// Whose line it is.
+/// The object that a line is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Whose {
+enum LineOwner {
     /// The machine's that the file is of.
     Here,
     Host(String),
@@ -80,7 +80,7 @@ pub struct LogReader {
     /// The pods that a file may be named after, and whether each speaks of the machine that it runs on.
     pods: BTreeMap<String, bool>,
     /// What each file says of each machine.
-    read: Vec<(String, Whose, Journey)>,
+    read: Vec<(String, LineOwner, Journey)>,
 }
 
 impl LogReader {
@@ -164,7 +164,7 @@ impl LogReader {
             file.of = Some(ContainerLog { pod, program, runs_at: None });
             file.is_here = on_machine.is_some() || self.pods.get(pod) == Some(&false);
         }
-        let here = file.subjects.entry(Whose::Here).or_default();
+        let here = file.subjects.entry(LineOwner::Here).or_default();
         here.identity = identity;
         here.identity.instances.extend(instance_in(name));
         here.identity.pods.extend(on_machine.filter(|pod| self.pods.get(*pod) == Some(&true)).map(str::to_owned));
@@ -190,7 +190,7 @@ impl LogReader {
 
     /// What the files say, all of them of one machine, whatever it calls itself: an image's name, then its own.
     pub fn of_one_machine(self) -> Journey {
-        let own = self.read.into_iter().filter(|(_, whose, _)| matches!(whose, Whose::Here | Whose::Host(_)));
+        let own = self.read.into_iter().filter(|(_, whose, _)| matches!(whose, LineOwner::Here | LineOwner::Host(_)));
         let journeys = own.map(|(_, _, journey)| journey);
         journeys
             .reduce(|mut all, journey| {
@@ -205,8 +205,8 @@ impl LogReader {
     /// The machines and NodeClaims that the files are of, each with all that they say of it.
     pub fn journeys(self) -> Vec<Journey> {
         // A machine's file that names a pod names no machine.
-        let is_nameless = |whose: &Whose, identity: &MachineNames| {
-            identity.is_empty() || *whose == Whose::Here && identity.is_no_machine()
+        let is_nameless = |whose: &LineOwner, identity: &MachineNames| {
+            identity.is_empty() || *whose == LineOwner::Here && identity.is_no_machine()
         };
         let (nameless, named): (Vec<_>, Vec<_>) =
             self.read.into_iter().partition(|(_, whose, journey)| is_nameless(whose, &journey.identity));
@@ -280,7 +280,7 @@ struct OneFile<'f> {
     /// A container's lines are of the machine whose files stand nearest, not of its pod.
     is_here: bool,
     year: Option<i32>,
-    subjects: BTreeMap<Whose, Journey>,
+    subjects: BTreeMap<LineOwner, Journey>,
     most: usize,
     known: u64,
     last_words: LastWords,
@@ -393,8 +393,8 @@ impl<'f> OneFile<'f> {
         }
         let said = LogLine { file: self.name.to_owned(), line: number, time, text: shown(&message) };
         let whose = match self.of {
-            Some(of) if !self.is_here => Whose::Pod(of.pod.to_owned()),
-            _ => Whose::Here,
+            Some(of) if !self.is_here => LineOwner::Pod(of.pod.to_owned()),
+            _ => LineOwner::Here,
         };
         self.known += 1;
         self.subjects.entry(whose).or_default().last_words.insert(program.to_owned(), said);
@@ -422,7 +422,7 @@ impl<'f> OneFile<'f> {
         let text = without_colors(&text);
         if is_first && self.of.is_none() {
             let id = text.split('\t').next().unwrap_or_default().trim();
-            let here = self.subjects.entry(Whose::Here).or_default();
+            let here = self.subjects.entry(LineOwner::Here).or_default();
             here.identity.instances.extend(is_instance(id).then(|| id.to_owned()));
         }
         let line = unwrapped(&text, &mut self.year);
@@ -445,8 +445,8 @@ impl<'f> OneFile<'f> {
             // What is said of nothing is not said of the machine that Karpenter, or the control plane, runs on.
             (None, Some(_)) if is_karpenter => return,
             (None, _) if of_others.is_some() && !is_karpenter => return,
-            (None, Some(_)) if self.is_here => Whose::Here,
-            (None, Some(of)) => Whose::Pod(of.pod.to_owned()),
+            (None, Some(_)) if self.is_here => LineOwner::Here,
+            (None, Some(of)) => LineOwner::Pod(of.pod.to_owned()),
             (None, None) => whose(&line),
         };
         let is_new = !self.subjects.contains_key(&whose);
@@ -508,7 +508,7 @@ impl<'f> OneFile<'f> {
                     let said = TABLE.read_line(Some(KARPENTER), piece);
                     let pool = said.as_ref().and_then(|said| pool_of_claim(named(said, "claim")?));
                     if let (Some(said), Some(pool)) = (said, pool) {
-                        self.hear(Whose::Pool(pool.to_owned()), seen, |journey, seen| {
+                        self.hear(LineOwner::Pool(pool.to_owned()), seen, |journey, seen| {
                             take_in(journey, &said, piece, seen, None);
                         });
                     }
@@ -516,12 +516,12 @@ impl<'f> OneFile<'f> {
             }
             Some((_, Some(Trouble::ProvisioningFails))) if is_passing(message) => {}
             Some((said, Some(Trouble::KarpenterEnds | Trouble::ProvisioningFails))) => {
-                let pool = provisioner(message).map(|name| Whose::Pool(name.to_owned()));
+                let pool = provisioner(message).map(|name| LineOwner::Pool(name.to_owned()));
                 let (whose, seen) = (pool.unwrap_or_else(|| self.karpenter(line)), seen(message));
                 self.hear(whose, seen, |journey, seen| take_in(journey, said, message, seen, None));
             }
             Some((said, None)) if said.known.row.undoes.is_some() => {
-                let is_own = |whose: &Whose| matches!(whose, Whose::Component(_) | Whose::Pool(_));
+                let is_own = |whose: &LineOwner| matches!(whose, LineOwner::Component(_) | LineOwner::Pool(_));
                 for (_, journey) in self.subjects.iter_mut().filter(|(whose, _)| is_own(whose)) {
                     take_back(journey, &said.known.row);
                 }
@@ -547,11 +547,11 @@ impl<'f> OneFile<'f> {
     }
 
     /// The component whose file this is, by its pod where that is known.
-    fn karpenter(&self, line: &Line<'_>) -> Whose {
-        Whose::Component(self.of.map(|of| of.pod).or(line.pod).unwrap_or(KARPENTER).to_owned())
+    fn karpenter(&self, line: &Line<'_>) -> LineOwner {
+        LineOwner::Component(self.of.map(|of| of.pod).or(line.pod).unwrap_or(KARPENTER).to_owned())
     }
 
-    fn hear(&mut self, whose: Whose, seen: LogLine, take: impl FnOnce(&mut Journey, LogLine)) {
+    fn hear(&mut self, whose: LineOwner, seen: LogLine, take: impl FnOnce(&mut Journey, LogLine)) {
         if !self.subjects.contains_key(&whose) && self.subjects.len() >= self.most {
             return;
         }
@@ -562,16 +562,16 @@ impl<'f> OneFile<'f> {
     }
 
     /// A file of one host is that host's as a whole.
-    fn finish(mut self, lines: u64) -> Vec<(String, Whose, Journey)> {
+    fn finish(mut self, lines: u64) -> Vec<(String, LineOwner, Journey)> {
         let hosts: Vec<String> = self
             .subjects
             .keys()
-            .filter_map(|whose| if let Whose::Host(host) = whose { Some(host.clone()) } else { None })
+            .filter_map(|whose| if let LineOwner::Host(host) = whose { Some(host.clone()) } else { None })
             .collect();
-        let mut machine = Whose::Here;
+        let mut machine = LineOwner::Here;
         if let [host] = hosts.as_slice() {
-            machine = Whose::Host(host.clone());
-            if let Some(here) = self.subjects.remove(&Whose::Here) {
+            machine = LineOwner::Host(host.clone());
+            if let Some(here) = self.subjects.remove(&LineOwner::Here) {
                 self.subjects.entry(machine.clone()).or_default().extend(here);
             }
         }
@@ -581,15 +581,15 @@ impl<'f> OneFile<'f> {
         let mut out = Vec::new();
         for (whose, mut journey) in self.subjects {
             match &whose {
-                Whose::Here => {}
-                Whose::Host(host) => drop(journey.identity.hosts.insert(host.clone())),
-                Whose::Instance(id) => drop(journey.identity.instances.insert(id.clone())),
-                Whose::Claim(claim) => drop(journey.identity.claims.insert(claim.clone())),
-                Whose::Class(class) => drop(journey.identity.classes.insert(class.clone())),
-                Whose::Role(role) => drop(journey.identity.roles.insert(role.clone())),
-                Whose::Pod(pod) => drop(journey.identity.pods.insert(pod.clone())),
-                Whose::Pool(pool) => drop(journey.identity.pools.insert(pool.clone())),
-                Whose::Component(pod) => drop(journey.identity.components.insert(pod.clone())),
+                LineOwner::Here => {}
+                LineOwner::Host(host) => drop(journey.identity.hosts.insert(host.clone())),
+                LineOwner::Instance(id) => drop(journey.identity.instances.insert(id.clone())),
+                LineOwner::Claim(claim) => drop(journey.identity.claims.insert(claim.clone())),
+                LineOwner::Class(class) => drop(journey.identity.classes.insert(class.clone())),
+                LineOwner::Role(role) => drop(journey.identity.roles.insert(role.clone())),
+                LineOwner::Pod(pod) => drop(journey.identity.pods.insert(pod.clone())),
+                LineOwner::Pool(pool) => drop(journey.identity.pools.insert(pool.clone())),
+                LineOwner::Component(pod) => drop(journey.identity.components.insert(pod.clone())),
             }
             if let Some(now) = self.of.and_then(|of| of.runs_at) {
                 journey.ends = journey.ends.max(Some(now));
@@ -628,12 +628,12 @@ pub fn row_of(line: &str) -> Option<(&'static str, &'static Row)> {
     TABLE.read_line(line.program.as_deref(), &message).map(|said| (said.known.program, &said.known.row))
 }
 
-fn whose(line: &Line<'_>) -> Whose {
+fn whose(line: &Line<'_>) -> LineOwner {
     match (&line.host, line.pod) {
-        (_, Some(pod)) => Whose::Pod(pod.to_owned()),
+        (_, Some(pod)) => LineOwner::Pod(pod.to_owned()),
         // Before a machine has its name it is localhost.
-        (Some(host), None) if host != "localhost" => Whose::Host(host.to_string()),
-        _ => Whose::Here,
+        (Some(host), None) if host != "localhost" => LineOwner::Host(host.to_string()),
+        _ => LineOwner::Here,
     }
 }
 
@@ -772,13 +772,13 @@ fn instance_in(name: &str) -> Option<String> {
 }
 
 /// Of what a component speaks.
-fn spoken_of(said: &Understood<'_, '_>, message: &str) -> Option<Whose> {
+fn spoken_of(said: &Understood<'_, '_>, message: &str) -> Option<LineOwner> {
     if said.known.program == KARPENTER {
         return spoken_of_by_karpenter(message);
     }
     let named = |wanted: &str| named(said, wanted).map(str::to_owned);
-    let instance = named("instance").filter(|id| is_instance(id)).map(Whose::Instance);
-    instance.or_else(|| named("node").map(Whose::Host)).or_else(|| named("role").map(Whose::Role))
+    let instance = named("instance").filter(|id| is_instance(id)).map(LineOwner::Instance);
+    instance.or_else(|| named("node").map(LineOwner::Host)).or_else(|| named("role").map(LineOwner::Role))
 }
 
 fn named<'l>(said: &Understood<'_, 'l>, wanted: &str) -> Option<&'l str> {
@@ -814,7 +814,7 @@ fn provisioner(message: &str) -> Option<&str> {
 /// The NodeClaim, node class, Node or NodePool of which Karpenter speaks.
 /// Source: controller-runtime v0.24 pkg/internal/controller/controller.go (the kind is the key), karpenter v0.3x
 /// (`nodeclaim`, `nodepool`).
-fn spoken_of_by_karpenter(message: &str) -> Option<Whose> {
+fn spoken_of_by_karpenter(message: &str) -> Option<LineOwner> {
     let named = |begin: &str| message.split_once(begin)?.1.split('"').next().map(str::to_owned);
     // Before 0.32 a NodeClaim was a Machine; the console's encoder leaves a space.
     let machine = || ["\"machine\": \"", "\"machine\":\""].into_iter().find_map(named);
@@ -822,11 +822,11 @@ fn spoken_of_by_karpenter(message: &str) -> Option<Whose> {
         .or_else(|| named("\"nodeclaim\":\""))
         .or_else(|| named("\"NodeClaim\": {\"name\":\""))
         .or_else(machine);
-    let class = || named("\"EC2NodeClass\":{\"name\":\"").map(Whose::Class);
+    let class = || named("\"EC2NodeClass\":{\"name\":\"").map(LineOwner::Class);
     // Up to 1.4 the controller of Nodes ends instances: core pkg/controllers/node/termination/controller.go.
-    let node = || named("\"Node\":{\"name\":\"").map(Whose::Host);
-    let pool = || named("\"NodePool\":{\"name\":\"").or_else(|| named("\"nodepool\":\"")).map(Whose::Pool);
-    claim.map(Whose::Claim).or_else(class).or_else(node).or_else(pool)
+    let node = || named("\"Node\":{\"name\":\"").map(LineOwner::Host);
+    let pool = || named("\"NodePool\":{\"name\":\"").or_else(|| named("\"nodepool\":\"")).map(LineOwner::Pool);
+    claim.map(LineOwner::Claim).or_else(class).or_else(node).or_else(pool)
 }
 
 /// The pod whose log a machine keeps in this file: `pods/NAMESPACE_POD_UID/…`,

@@ -25,7 +25,7 @@ pub struct OfMachine<'w> {
 
 /// A log of another machine, of which the same is expected.
 #[derive(Debug, Clone, Copy)]
-pub struct Beside<'w> {
+pub struct SiblingLog<'w> {
     pub log: &'w MachineLog,
     /// Its instance, on another cloud its host name. `None` where the log names none that is known: it may even be of
     /// the machine itself.
@@ -81,7 +81,7 @@ impl ClusterState {
 
     /// The logs of the unfinished machines that were made as this one was and came as far, and those that can only be
     /// of one of them.
-    pub fn logs_beside(&self, claim: &NodeClaim) -> Vec<Beside<'_>> {
+    pub fn logs_beside(&self, claim: &NodeClaim) -> Vec<SiblingLog<'_>> {
         self.asks(Input::Logs);
         if self.logs.is_empty() {
             return Vec::new();
@@ -100,7 +100,7 @@ impl ClusterState {
         let of_others = of_others.map(|(other, log)| (log, called(other)));
         let is_any = waiting.sole.is_none() && waiting.alike.as_ref() == Some(&fares);
         let strays = waiting.strays.iter().filter(|_| is_any).map(|log| (log, None));
-        of_others.chain(strays).filter_map(|(log, of)| Some(Beside { log: self.logs.get(log)?, of })).collect()
+        of_others.chain(strays).filter_map(|(log, of)| Some(SiblingLog { log: self.logs.get(log)?, of })).collect()
     }
 
     pub fn logs(&self) -> impl Iterator<Item = &MachineLog> {

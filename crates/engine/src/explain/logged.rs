@@ -20,30 +20,30 @@ const SYSTEMD: &str = "systemd";
 pub(crate) struct Root<'w> {
     pub(crate) fact: &'w Fact,
     journey: &'w Journey,
-    whose: Whose<'w>,
+    whose: LogOwner<'w>,
 }
 
 /// The link between a log and the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose<'w> {
+enum LogOwner<'w> {
     /// It names the machine.
     Own,
     /// It names no known machine, and this is the only one that it can belong to.
-    Taken,
+    ByElimination,
     /// It belongs to an instance that was launched like this one, or to one of several.
-    Beside(Option<&'w str>),
+    Sibling(Option<&'w str>),
 }
 
 /// The root of a machine's trouble, if it is one of these.
 pub(crate) fn root<'w>(case: &Case<'w>, troubles: &[Trouble]) -> Option<Root<'w>> {
     let own = case.logs().into_iter().map(|of_machine| {
-        let whose = if of_machine.is_named { Whose::Own } else { Whose::Taken };
+        let whose = if of_machine.is_named { LogOwner::Own } else { LogOwner::ByElimination };
         (&of_machine.log.journey, whose)
     });
     let own = own.filter_map(|(journey, whose)| first(case, journey, whose)).min_by_key(|root| root.fact.rank());
     // An agent that waits, and its operator's log, which is no machine's: that says why.
     let says_more = |own: &Root<'_>, other: &Root<'_>| {
-        other.whose == Whose::Beside(None)
+        other.whose == LogOwner::Sibling(None)
             && other.fact.trouble == own.fact.trouble
             && other.fact.rank() < own.fact.rank()
     };
@@ -60,12 +60,12 @@ pub(crate) fn of_kind<'w>(case: &Case<'w>, trouble: Trouble) -> Option<Root<'w>>
     case.logs().into_iter().filter(|of_machine| of_machine.is_named).find_map(|of_machine| {
         let journey = &of_machine.log.journey;
         let fact = journey.open().into_iter().find(|fact| fact.trouble == trouble)?;
-        Some(Root { fact, journey, whose: Whose::Own })
+        Some(Root { fact, journey, whose: LogOwner::Own })
     })
 }
 
 /// The root of the trouble of one log.
-fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: Whose<'w>) -> Option<Root<'w>> {
+fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: LogOwner<'w>) -> Option<Root<'w>> {
     let fact = journey.open().into_iter().find(|fact| explains(case, fact))?;
     Some(Root { fact, journey, whose })
 }
@@ -88,7 +88,7 @@ fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
     let root_of = |machine: Option<&str>| {
         // What names no machine may be of any.
         let its = logs.iter().filter(|other| other.of.is_none() || other.of == machine);
-        let roots = its.filter_map(|other| first(case, &other.log.journey, Whose::Beside(other.of)));
+        let roots = its.filter_map(|other| first(case, &other.log.journey, LogOwner::Sibling(other.of)));
         roots.filter(is_sure).min_by_key(|root| root.fact.rank())
     };
     let is_first = |at: usize, of: Option<&str>| logs.iter().take(at).all(|other| other.of != of);
@@ -177,7 +177,7 @@ impl Root<'_> {
         // A script of user data need not be what starts the kubelet, and an unknown line not be why a program ended.
         let is_known = !self.fact.unknown && self.fact.trouble != Trouble::ScriptFailed;
         let is_proof = is_known && !self.fact.vague && (self.fact.ends || self.lasts());
-        if is_proof && self.whose == Whose::Own { Confidence::Certain } else { Confidence::Likely }
+        if is_proof && self.whose == LogOwner::Own { Confidence::Certain } else { Confidence::Likely }
     }
 
     /// Logged again and again, for a while, for every request of the program: one reason fails all its requests.
@@ -275,10 +275,10 @@ impl Root<'_> {
             Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(self.of_boot()).with_all(others);
         let finding = finding.with_all(self.of_script()).with_all(came_to);
         let because = match self.whose {
-            Whose::Own => return finding,
-            Whose::Taken => "no other machine here is unfinished, so the log is taken for this one's",
-            Whose::Beside(Some(_)) => "a machine of the same node class at the same stage; this machine has no log",
-            Whose::Beside(None) => {
+            LogOwner::Own => return finding,
+            LogOwner::ByElimination => "no other machine here is unfinished, so the log is taken for this one's",
+            LogOwner::Sibling(Some(_)) => "a machine of the same node class at the same stage; this machine has no log",
+            LogOwner::Sibling(None) => {
                 "all unfinished machines here belong to one node class, and the log is of one of them"
             }
         };
@@ -356,9 +356,9 @@ impl Root<'_> {
     /// The machine of the log. If it is another, it stands for this one.
     fn machine(&self, case: &Case) -> String {
         match self.whose {
-            Whose::Own | Whose::Taken => machine(case),
-            Whose::Beside(Some(other)) => format!("{other}, of the same node class as {},", machine(case)),
-            Whose::Beside(None) => format!("{}, or one of the same node class,", machine(case)),
+            LogOwner::Own | LogOwner::ByElimination => machine(case),
+            LogOwner::Sibling(Some(other)) => format!("{other}, of the same node class as {},", machine(case)),
+            LogOwner::Sibling(None) => format!("{}, or one of the same node class,", machine(case)),
         }
     }
 

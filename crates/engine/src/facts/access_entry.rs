@@ -8,9 +8,9 @@ use crate::objects::{AccessEntry, EksCluster};
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
 
-/// EKS's answer about the node role's access entry.
+/// The state of the node role's access entry, as EKS tells it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Entrance<'w> {
+pub(crate) enum EntryState<'w> {
     /// nodewhy did not ask, or got no answer.
     Unseen,
     /// The cluster's authentication mode is CONFIG_MAP: entries authorize nothing.
@@ -63,26 +63,26 @@ fn by_answer(case: &Case, call: &str, about: &str, because: String) -> Opinion {
     answer.map_or(Opinion::Silent, |answer| Opinion::ruled_out(answer, because))
 }
 
-pub(crate) fn of<'w>(case: &Case<'w>, role: &str) -> Entrance<'w> {
-    let Some(name) = case.cluster_name() else { return Entrance::Unseen };
+pub(crate) fn of<'w>(case: &Case<'w>, role: &str) -> EntryState<'w> {
+    let Some(name) = case.cluster_name() else { return EntryState::Unseen };
     let told = case.cluster.aws();
     let cluster = told.cluster(name).known().map(|(cluster, _)| cluster);
     if cluster.is_some_and(|c| c.authentication_mode.as_deref() == Some("CONFIG_MAP")) {
-        return Entrance::NotRead;
+        return EntryState::NotRead;
     }
     match (told.access_entry(name, role), cluster) {
-        (AwsAnswer::Absent(at), Some(mode)) if mode.reads_entries() => Entrance::Missing { at, mode },
+        (AwsAnswer::Absent(at), Some(mode)) if mode.reads_entries() => EntryState::Missing { at, mode },
         (AwsAnswer::Found(entry, at), _) if !OF_NODES.contains(&entry.type_.as_str()) => {
-            Entrance::WrongType { entry, at }
+            EntryState::WrongType { entry, at }
         }
         (AwsAnswer::Found(entry, at), _) => {
             // EKS keeps the role's id in the entry, not only its ARN: a role made anew under the name is another one.
             let role_created = node_role::profile(case).and_then(|profile| profile.role_created);
             match role_created.filter(|role| entry.created.is_some_and(|created| *role > created)) {
-                Some(role_created) => Entrance::Outlived { entry, role_created, at },
-                None => Entrance::Fits(entry),
+                Some(role_created) => EntryState::Outlived { entry, role_created, at },
+                None => EntryState::Fits(entry),
             }
         }
-        _ => Entrance::Unseen,
+        _ => EntryState::Unseen,
     }
 }

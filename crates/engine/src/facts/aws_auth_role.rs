@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::AwsAuthFacts;
 use crate::cluster_state::memo::Memo;
-use crate::facts::access_entry::{self, Entrance};
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::{node_role, role_in_use};
 use crate::objects::input::Input;
 use readers::aws_auth::identity::Identity;
@@ -70,18 +70,18 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     let profile_only = named.is_none();
     let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
     let has_no_entry = match access_entry::of(case, role) {
-        Entrance::Fits(entry) => {
+        EntryState::Fits(entry) => {
             let because = format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_);
             return Err(access_entry::excludes(case, role, because));
         }
-        Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => {
+        EntryState::Missing { mode, .. } if !mode.reads_aws_auth() => {
             let because = "the cluster's authentication mode is API, so aws-auth does not apply".to_owned();
             return Err(access_entry::mode_excludes(case, because));
         }
         // An entry beats aws-auth, and this one has its own rule.
-        Entrance::WrongType { .. } | Entrance::Outlived { .. } => return Err(Opinion::Silent),
-        Entrance::Missing { .. } | Entrance::NotRead => true,
-        Entrance::Unseen => false,
+        EntryState::WrongType { .. } | EntryState::Outlived { .. } => return Err(Opinion::Silent),
+        EntryState::Missing { .. } | EntryState::NotRead => true,
+        EntryState::Unseen => false,
     };
     let may_have_entry = !has_no_entry && (ran_before || by_entries(case));
     Ok(RoleInQuestion { role, profile_only, auth, may_have_entry, has_no_entry })

@@ -14,18 +14,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Source: client-go v0.36.3 tools/record/events_cache.go `defaultSpamQPS`.
 const STILL_TRYING: TimeDelta = TimeDelta::minutes(10);
 
-/// The kubelet that reports.
+/// What shows that a kubelet is that of this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum Attribution {
     /// Its name holds the instance's id.
-    Own,
+    ByInstanceId,
     /// By time and by elimination: no other kubelet reports so, and no other machine waits that could be its.
-    NobodyElses,
-    Somebodys,
+    ByElimination,
+    Unclear,
 }
 
 /// The kubelet that may be this machine's.
-pub(crate) fn of_this_machine<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> Option<(&'w str, &'w Event, Whose)> {
+pub(crate) fn of_this_machine<'w>(
+    case: &Case<'w>,
+    launched: DateTime<Utc>,
+) -> Option<(&'w str, &'w Event, Attribution)> {
     static TURNED_AWAY: Memo<TurnedAway> = Memo::new("kubelets that still try to register");
     let kubelets = case.cluster.once_at(&TURNED_AWAY, case.now, || TurnedAway::of(case));
     let attempt = |name: &str| {
@@ -35,13 +38,13 @@ pub(crate) fn of_this_machine<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> O
     let instance = case.claim.and_then(NodeClaim::instance_id);
     let mut own = instance.into_iter().flat_map(|id| kubelets.by_id.holding(id));
     if let Some(event) = own.find_map(attempt) {
-        return Some((&event.involved_object.name, event, Whose::Own));
+        return Some((&event.involved_object.name, event, Attribution::ByInstanceId));
     }
     // Another instance's id is not this one's.
     let (first, is_one) = kubelets.nameless_since(launched)?;
     let event = attempt(first)?;
     let alone = is_one && !others_wait(case, first_seen(event));
-    let whose = if alone { Whose::NobodyElses } else { Whose::Somebodys };
+    let whose = if alone { Attribution::ByElimination } else { Attribution::Unclear };
     Some((&event.involved_object.name, event, whose))
 }
 

@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::case::witness::Sighting;
 use crate::cluster_state::memo::Memo;
-use crate::facts::kubelet_without_node::{self, Whose};
+use crate::facts::kubelet_without_node::{self, Attribution};
 use crate::facts::node_role;
 use crate::objects::{Node, NodeClaim};
 use crate::upstream::text_hash::TextHash;
@@ -94,7 +94,7 @@ pub(crate) fn works(case: &Case, running: &Running) -> Option<LetIn> {
     }
     let launched = case.claim.and_then(|c| c.true_since("Launched"))?;
     let kubelet = kubelet_without_node::of_this_machine(case, launched);
-    if let Some((name, event, _)) = kubelet.filter(|(.., whose)| *whose != Whose::Somebodys) {
+    if let Some((name, event, _)) = kubelet.filter(|(.., whose)| *whose != Attribution::Unclear) {
         return Some(LetIn::new(event, format!("a kubelet reports as {name}, which only nodes may do")));
     }
     // One from before the launch does not tell whether the role has lost its entry since.

@@ -8,7 +8,7 @@
 use super::history::History;
 use super::outbox::Write;
 use super::pool_verdict::{InVain, PoolCount, PoolFacts, ended_at, last_joined};
-use super::record::{self, Saying};
+use super::record::{self, Update};
 use crate::api::pool_machines::MachinesOfCause;
 use crate::api::{NodeDiagnosis, Outcome, Stage, Text};
 use crate::case::duration;
@@ -85,13 +85,13 @@ impl PoolIncidents {
     }
 
     /// New diagnoses of NodePools with changes, and of those that are due.
-    pub(super) fn look(&mut self, history: &History, cluster: &ClusterState, now: DateTime<Utc>) -> Vec<Saying> {
+    pub(super) fn look(&mut self, history: &History, cluster: &ClusterState, now: DateTime<Utc>) -> Vec<Update> {
         let due = self.due.iter().filter(|(_, at)| **at <= now).map(|(pool, _)| pool.clone());
         let pools: BTreeSet<String> = due.chain(std::mem::take(&mut self.touched)).collect();
         pools.into_iter().map(|pool| self.look_at(&pool, history, cluster, now)).collect()
     }
 
-    fn look_at(&mut self, pool: &str, history: &History, cluster: &ClusterState, now: DateTime<Utc>) -> Saying {
+    fn look_at(&mut self, pool: &str, history: &History, cluster: &ClusterState, now: DateTime<Utc>) -> Update {
         self.due.remove(pool);
         self.lingering.remove(pool);
         let here = cluster.pool(pool).map(|p| p.metadata.uid.to_string());
@@ -108,7 +108,7 @@ impl PoolIncidents {
             let machines = counted.stuck + failed.len();
             if here.is_none() || counted.stuck == 0 || machines < 2 {
                 self.in_vain.remove(pool);
-                return Saying::Nothing;
+                return Update::Nothing;
             }
             // Machines that failed just before belong to the incident too.
             let mut in_vain = InVain::default();
@@ -134,7 +134,7 @@ impl PoolIncidents {
         }
         let news = counted.causes != before.causes || self.in_vain.contains_key(pool);
         if !news && !is_released {
-            return Saying::Nothing;
+            return Update::Nothing;
         }
         let total = |causes: &[MachinesOfCause]| {
             let add = |(stuck, so_far): (u32, u32), of: &MachinesOfCause| {
@@ -152,7 +152,7 @@ impl PoolIncidents {
         if let Some(next) = next.filter(|next| *next > now && !is_urgent) {
             let due = self.due.entry(pool.to_owned()).or_insert(next);
             *due = next.min(*due);
-            return Saying::Nothing;
+            return Update::Nothing;
         }
         let own = standing.filter(|_| !is_released);
         self.say(pool, &PoolFacts { known, standing: own, counted: &counted, failed: &[] }, history, cluster, now)
@@ -165,7 +165,7 @@ impl PoolIncidents {
         history: &History,
         cluster: &ClusterState,
         now: DateTime<Utc>,
-    ) -> Saying {
+    ) -> Update {
         let in_vain = self.in_vain.remove(pool).unwrap_or_default();
         self.written.insert(pool.to_owned(), now);
         let goes_on = told.known.filter(|known| known.is_open());
@@ -174,7 +174,7 @@ impl PoolIncidents {
             machines: before.map_or(0, |b| b.failed_launches).saturating_add(in_vain.machines),
             seconds: before.map_or(0, |b| b.failed_launch_seconds).saturating_add(in_vain.seconds),
         };
-        let Some(mut new) = told.diagnosis(pool, in_vain, history, cluster, now) else { return Saying::Nothing };
+        let Some(mut new) = told.diagnosis(pool, in_vain, history, cluster, now) else { return Update::Nothing };
         let replaced = told.known.filter(|known| told.standing.is_none() && !known.is_open());
         if let Some(replaced) = replaced {
             record::note_earlier(history, &mut new, replaced, now);
@@ -223,8 +223,8 @@ fn over(history: &History, cluster: &ClusterState, pool: &str, now: DateTime<Utc
     }
 }
 
-fn ended(standing: Option<&NodeDiagnosis>, outcome: Outcome, at: DateTime<Utc>) -> Saying {
-    let Some(mut diagnosis) = standing.cloned() else { return Saying::Nothing };
+fn ended(standing: Option<&NodeDiagnosis>, outcome: Outcome, at: DateTime<Utc>) -> Update {
+    let Some(mut diagnosis) = standing.cloned() else { return Update::Nothing };
     // A verdict of its own stays open, without counts.
     if !diagnosis.speaks_for_machines() {
         if let Some(status) = &mut diagnosis.status {

@@ -29,13 +29,13 @@ struct Asked {
 
 /// Whether what the rules want to know is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Knowledge {
+pub(super) enum AnswerState {
     Unwanted,
     AwaitedUntil(DateTime<Utc>),
     GoodUntil(DateTime<Utc>),
 }
 
-impl Knowledge {
+impl AnswerState {
     /// Both of them.
     fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -56,16 +56,16 @@ pub(super) struct Questions {
 
 impl Questions {
     /// Sees to it that what the rules want to know of something stuck is known before it is judged.
-    pub(super) fn prepare(&mut self, case: &Case, now: DateTime<Utc>) -> (Knowledge, Vec<Order>) {
+    pub(super) fn prepare(&mut self, case: &Case, now: DateTime<Utc>) -> (AnswerState, Vec<Order>) {
         let waited = now - case.wait.since;
         if waited < case.wait.proven {
-            return (Knowledge::Unwanted, Vec::new());
+            return (AnswerState::Unwanted, Vec::new());
         }
         if let Some(node) = case.node.filter(|_| reads_pods(case)).map(Node::name) {
             // An agent's pod may wait to be scheduled there.
             return self.list([node, WITHOUT_NODE], waited, now);
         }
-        let Some(identity) = rules::identity_in_doubt(case) else { return (Knowledge::Unwanted, Vec::new()) };
+        let Some(identity) = rules::identity_in_doubt(case) else { return (AnswerState::Unwanted, Vec::new()) };
         let (is_asked, knowledge) = ask(&mut self.access, identity.clone(), now, fresh(waited));
         (knowledge, is_asked.then_some(Order::ReviewAccess(identity)).into_iter().collect())
     }
@@ -76,7 +76,7 @@ impl Questions {
         &mut self,
         full_since: DateTime<Utc>,
         now: DateTime<Utc>,
-    ) -> (Knowledge, Vec<Order>) {
+    ) -> (AnswerState, Vec<Order>) {
         self.list([WITHOUT_NODE], now - full_since, now)
     }
 
@@ -85,9 +85,9 @@ impl Questions {
         nodes: [&str; N],
         waited: TimeDelta,
         now: DateTime<Utc>,
-    ) -> (Knowledge, Vec<Order>) {
+    ) -> (AnswerState, Vec<Order>) {
         let mut orders = Vec::new();
-        let mut known = Knowledge::Unwanted;
+        let mut known = AnswerState::Unwanted;
         for node in nodes {
             let (is_asked, knowledge) = ask(&mut self.pods, node.to_owned(), now, fresh(waited));
             orders.extend(is_asked.then(|| Order::ListPods(node.to_owned())));
@@ -187,17 +187,17 @@ fn remove(cluster: &mut ClusterState, pods: Vec<PodName>) {
 }
 
 /// Whether it is to be asked now, and what that means for the verdict.
-fn ask<K: Ord>(asked: &mut BTreeMap<K, Asked>, what: K, now: DateTime<Utc>, fresh: TimeDelta) -> (bool, Knowledge) {
+fn ask<K: Ord>(asked: &mut BTreeMap<K, Asked>, what: K, now: DateTime<Utc>, fresh: TimeDelta) -> (bool, AnswerState) {
     let Some(before) = asked.get_mut(&what) else {
         asked.insert(what, Asked { at: now, answered: false });
-        return (true, Knowledge::AwaitedUntil(now + ANSWER_WITHIN));
+        return (true, AnswerState::AwaitedUntil(now + ANSWER_WITHIN));
     };
     let good_until = before.at + if before.answered { fresh } else { ANSWER_WITHIN };
     if now >= good_until {
         before.at = now;
-        return (true, Knowledge::GoodUntil(now + fresh));
+        return (true, AnswerState::GoodUntil(now + fresh));
     }
-    (false, if before.answered { Knowledge::GoodUntil(good_until) } else { Knowledge::AwaitedUntil(good_until) })
+    (false, if before.answered { AnswerState::GoodUntil(good_until) } else { AnswerState::AwaitedUntil(good_until) })
 }
 
 fn fresh(waited: TimeDelta) -> TimeDelta {

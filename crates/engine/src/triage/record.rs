@@ -20,24 +20,24 @@ use std::sync::Arc;
 /// covers all of them.
 const NEVER_LAUNCHED_AGAIN: TimeDelta = TimeDelta::hours(1);
 
-/// The result: a diagnosis to write, or nothing.
+/// What a look changes: a diagnosis to write, or nothing.
 #[derive(Debug)]
-pub(super) enum Saying {
+pub(super) enum Update {
     Nothing,
-    Said(Box<Said>),
+    Changed(Box<ChangedDiagnosis>),
     /// A half-written diagnosis without a verdict. Its writer died, and the machine is gone.
     Void(String),
 }
 
-/// A diagnosis that says something new.
+/// A diagnosis that has news.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct ChangedDiagnosis {
     diagnosis: NodeDiagnosis,
     replaces: bool,
     announces: bool,
 }
 
-impl Said {
+impl ChangedDiagnosis {
     pub(super) fn into_write(mut self, history: &History, cluster: &ClusterState) -> Write {
         if self.diagnosis.is_final() {
             last_words::keep(&mut self.diagnosis, cluster);
@@ -58,13 +58,13 @@ impl Said {
 }
 
 /// Reports a new cause. The machine may have an older diagnosis.
-fn opened(diagnosis: NodeDiagnosis, replaces: bool) -> Saying {
-    Saying::Said(Box::new(Said { diagnosis, replaces, announces: true }))
+fn opened(diagnosis: NodeDiagnosis, replaces: bool) -> Update {
+    Update::Changed(Box::new(ChangedDiagnosis { diagnosis, replaces, announces: true }))
 }
 
 /// Changes a diagnosis without an Event: the same cause again, or a NodePool that repeats its machines.
-pub(super) fn unannounced(diagnosis: NodeDiagnosis, replaces: bool) -> Saying {
-    Saying::Said(Box::new(Said { diagnosis, replaces, announces: false }))
+pub(super) fn unannounced(diagnosis: NodeDiagnosis, replaces: bool) -> Update {
+    Update::Changed(Box::new(ChangedDiagnosis { diagnosis, replaces, announces: false }))
 }
 
 /// Records the replaced verdict in the new diagnosis, so that a reused name keeps its history.
@@ -85,11 +85,11 @@ pub(super) fn note_earlier(history: &History, new: &mut NodeDiagnosis, known: &N
 }
 
 /// The change that a verdict makes to the known diagnosis.
-pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDiagnosis, now: DateTime<Utc>) -> Saying {
-    let Some(name) = new.metadata.name.clone() else { return Saying::Nothing };
+pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDiagnosis, now: DateTime<Utc>) -> Update {
+    let Some(name) = new.metadata.name.clone() else { return Update::Nothing };
     let Some(known) = history.get(&name) else {
         if is_spoken_for(history, &new, now) {
-            return Saying::Nothing;
+            return Update::Nothing;
         }
         number(history, &mut new);
         return opened(new, false);
@@ -97,7 +97,7 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
     if !known.spec.subject.stands_for(&new.spec.subject.uid) || known.spec.subject.kind != new.spec.subject.kind {
         // A Node's diagnosis never replaces the remaining diagnosis of a NodeClaim of the same name.
         if new.spec.subject.kind == "Node" && known.spec.subject.kind != "Node" {
-            return Saying::Nothing;
+            return Update::Nothing;
         }
         number(history, &mut new);
         note_earlier(history, &mut new, known, now);
@@ -110,7 +110,7 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
             note_earlier(history, &mut new, known, now);
             return opened(new, false);
         }
-        Some(Outcome::Terminated | Outcome::Deleted) => return Saying::Nothing,
+        Some(Outcome::Terminated | Outcome::Deleted) => return Update::Nothing,
         Some(Outcome::Recovered) => {
             // The same machine is stuck again, which counts as one more.
             number(history, &mut new);
@@ -122,14 +122,14 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
     if !new.is_open() && !outweighs(&new, known) {
         // Nodes and Events disappear before their claim. The verdict from before that stays, and ends now.
         let ended = new.status.as_ref().and_then(|s| Some((s.outcome?, s.ended_at?)));
-        return ended.map_or(Saying::Nothing, |(outcome, at)| closed(history, cluster, &name, outcome, at));
+        return ended.map_or(Update::Nothing, |(outcome, at)| closed(history, cluster, &name, outcome, at));
     }
     if stands(known, &new) || is_remembered(cluster, known, &new) {
-        return Saying::Nothing;
+        return Update::Nothing;
     }
     verdict_diff::keep(&mut new, known);
     if verdict_diff::same(known, &new) {
-        return Saying::Nothing;
+        return Update::Nothing;
     }
     if known.cause() == new.cause() {
         return unannounced(new, false);
@@ -145,10 +145,10 @@ pub(super) fn closed(
     name: &str,
     outcome: Outcome,
     at: DateTime<Utc>,
-) -> Saying {
-    let Some(mut diagnosis) = history.get(name).filter(|d| d.is_open()).cloned() else { return Saying::Nothing };
+) -> Update {
+    let Some(mut diagnosis) = history.get(name).filter(|d| d.is_open()).cloned() else { return Update::Nothing };
     if diagnosis.status.is_none() {
-        return Saying::Void(name.to_owned());
+        return Update::Void(name.to_owned());
     }
     let why = cluster.claim(&diagnosis.spec.subject.name).and_then(|claim| deletion_reason::reason(cluster, claim, at));
     diagnose::close(&mut diagnosis, outcome, at, why.as_deref());

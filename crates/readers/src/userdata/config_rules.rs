@@ -12,14 +12,14 @@ use crate::source_text::Span;
 
 /// The value that the kubelet gets for one field, and the place where the user wrote it.
 #[derive(Clone)]
-struct Told {
+struct FieldValue {
     /// `None` where it is not known.
     value: Option<String>,
     span: Option<Span>,
 }
 
 /// The merged configuration, as far as it is certain.
-struct Merged(BTreeMap<String, Told>);
+struct Merged(BTreeMap<String, FieldValue>);
 
 /// Fields that images for Amazon Linux set, if a rule below looks at them.
 // amazon-eks-ami 81fec2e nodeadm/internal/kubelet/config.go; the same in v20251112
@@ -123,7 +123,7 @@ fn cloud_provider(data: &UserData, minor: Option<u32>) -> Option<Defect> {
 
 impl Merged {
     fn set(&mut self, field: &str, value: Option<String>, span: Option<Span>) {
-        self.0.insert(field.to_owned(), Told { value, span });
+        self.0.insert(field.to_owned(), FieldValue { value, span });
     }
 
     fn extend(&mut self, defaults: &[(&str, &str)]) {
@@ -204,7 +204,7 @@ impl Merged {
     }
 
     /// The keys of a map, and whether all of them are known.
-    fn keys<'m>(&'m self, map: &str) -> (Vec<(&'m str, &'m Told)>, bool) {
+    fn keys<'m>(&'m self, map: &str) -> (Vec<(&'m str, &'m FieldValue)>, bool) {
         let of_map = |field: &'m String| field.strip_prefix(map)?.strip_prefix('.');
         let keys: Vec<_> = self.0.iter().filter_map(|(field, told)| Some((of_map(field)?, told))).collect();
         let known = keys.iter().all(|(key, _)| *key != "?" && !has_expansion(key)) && !self.0.contains_key(map);
@@ -271,7 +271,7 @@ fn soft_eviction(merged: &Merged) -> Option<(Span, String)> {
     let (thresholds, _) = merged.keys("evictionSoft");
     let (periods, true) = merged.keys("evictionSoftGracePeriod") else { return None };
     // Thresholds of 0% and 100% are none.
-    let counts = |told: &Told| told.value.as_deref().is_some_and(|value| !matches!(value, "0%" | "100%"));
+    let counts = |told: &FieldValue| told.value.as_deref().is_some_and(|value| !matches!(value, "0%" | "100%"));
     let periods: HashSet<&str> = periods.iter().map(|(period, _)| *period).collect();
     let lacks = |key: &str| !periods.contains(key);
     let (key, told) = thresholds.into_iter().find(|(key, told)| counts(told) && told.span.is_some() && lacks(key))?;

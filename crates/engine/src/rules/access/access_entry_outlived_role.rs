@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
-use crate::facts::access_entry::{self, Entrance};
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::node_role;
 use crate::facts::role_in_use;
 use crate::objects::input::Input;
@@ -31,8 +31,8 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
     let (entry, role_created, at) = match access_entry::of(case, role) {
-        Entrance::Outlived { entry, role_created, at } => (entry, role_created, at),
-        Entrance::Fits(entry) if node_role::profile(case).is_some_and(|p| p.role_created.is_some()) => {
+        EntryState::Outlived { entry, role_created, at } => (entry, role_created, at),
+        EntryState::Fits(entry) if node_role::profile(case).is_some_and(|p| p.role_created.is_some()) => {
             let because = format!("the access entry of {} is younger than the role", entry.principal_arn);
             return access_entry::excludes(case, role, because);
         }

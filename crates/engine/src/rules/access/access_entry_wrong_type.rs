@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::facts::access_entry::{self, Entrance};
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::node_role;
 use crate::facts::role_in_use;
 use crate::objects::input::Input;
@@ -31,8 +31,8 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
     let (entry, at) = match access_entry::of(case, role) {
-        Entrance::WrongType { entry, at } => (entry, at),
-        Entrance::Fits(entry) => {
+        EntryState::WrongType { entry, at } => (entry, at),
+        EntryState::Fits(entry) => {
             let because = format!("the access entry of {role} has type {}", entry.type_);
             return access_entry::excludes(case, role, because);
         }

@@ -6,7 +6,7 @@ use crate::case::{Case, timestamp};
 use crate::cluster_state::memo::Memo;
 use crate::cluster_state::{AwsAuthFacts, ClusterState};
 use crate::explain::commands;
-use crate::facts::access_entry::{self, Entrance};
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::{aws_auth_role, node_role};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node};
@@ -160,14 +160,14 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
         return Opinion::ruled_out(auth, "the last write to aws-auth was long before they stopped");
     }
     let has_no_entry = match access_entry::of(case, role) {
-        Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => return Opinion::Silent,
-        Entrance::Missing { .. } | Entrance::NotRead => true,
-        Entrance::Unseen => false,
-        Entrance::Fits(entry) => {
+        EntryState::Missing { mode, .. } if !mode.reads_aws_auth() => return Opinion::Silent,
+        EntryState::Missing { .. } | EntryState::NotRead => true,
+        EntryState::Unseen => false,
+        EntryState::Fits(entry) => {
             let because = format!("the access entry of {} authorizes the role", entry.principal_arn);
             return access_entry::excludes(case, role, because);
         }
-        Entrance::WrongType { .. } | Entrance::Outlived { .. } => return Opinion::Silent,
+        EntryState::WrongType { .. } | EntryState::Outlived { .. } => return Opinion::Silent,
     };
     if !has_no_entry {
         if let Some(csr) = node_role::came_by_entry(case, role) {

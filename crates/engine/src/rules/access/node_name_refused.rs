@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::facts::kubelet_without_node::{Whose, of_this_machine};
+use crate::facts::kubelet_without_node::{Attribution, of_this_machine};
 use crate::facts::webhook;
 use crate::objects::Webhook;
 use crate::objects::input::Input;
@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
     // If nodewhy did not read certificate requests, the Node may have existed.
     let requests_read = case.cluster.missing(Input::CertificateSigningRequests).is_none();
     // Never Certain: only the kubelet's log names what refuses the Node.
-    let confidence = if requests_read && whose != Whose::Somebodys && asked.is_none() {
+    let confidence = if requests_read && whose != Attribution::Unclear && asked.is_none() {
         Confidence::Likely
     } else {
         Confidence::Possible

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::facts::access_entry::{self, Entrance};
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::node_role;
 use crate::facts::role_in_use;
 use crate::objects::input::Input;
@@ -32,15 +32,15 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
     let (at, mode) = match access_entry::of(case, role) {
-        Entrance::Missing { at, mode } => (at, mode),
-        Entrance::WrongType { entry, .. } | Entrance::Outlived { entry, .. } | Entrance::Fits(entry) => {
+        EntryState::Missing { at, mode } => (at, mode),
+        EntryState::WrongType { entry, .. } | EntryState::Outlived { entry, .. } | EntryState::Fits(entry) => {
             return access_entry::excludes(case, role, format!("{} has an access entry", entry.principal_arn));
         }
-        Entrance::NotRead => {
+        EntryState::NotRead => {
             let because = format!("the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries");
             return access_entry::mode_excludes(case, because);
         }
-        Entrance::Unseen => return Opinion::Silent,
+        EntryState::Unseen => return Opinion::Silent,
     };
     if let Some(let_in) = role_in_use::is_let_in(case) {
         return let_in.excludes(role);

@@ -4,7 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
-use crate::facts::access_entry::{self, Entrance};
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::aws_auth_role;
 use crate::facts::controller_role;
 use crate::facts::node_role;
@@ -94,7 +94,7 @@ fn check(case: &Case) -> Opinion {
         .with(node_role::shown(case, role))
         .fix(format!("Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups system:bootstrappers and system:nodes. Or create an access entry of type {type_} for it."))
         .step(Risk::Mutating, format!("Add this line to mapRoles: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()));
-    let finding = if matches!(access_entry::of(case, role), Entrance::NotRead) {
+    let finding = if matches!(access_entry::of(case, role), EntryState::NotRead) {
         finding
     } else {
         let command =
@@ -106,7 +106,7 @@ fn check(case: &Case) -> Opinion {
         )
     };
     let finding = match access_entry::of(case, role) {
-        Entrance::Missing { at, .. } => finding.with(
+        EntryState::Missing { at, .. } => finding.with(
             Evidence::new(
                 format!("eks:ListAccessEntries {cluster}"),
                 "accessEntries",
@@ -115,7 +115,7 @@ fn check(case: &Case) -> Opinion {
             )
             .told_by_aws(at),
         ),
-        Entrance::NotRead => finding.with(
+        EntryState::NotRead => finding.with(
             Evidence::new(
                 format!("eks:DescribeCluster {cluster}"),
                 "accessConfig.authenticationMode",

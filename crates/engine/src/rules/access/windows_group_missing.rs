@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::explain::commands;
-use crate::facts::access_entry::{self, Entrance};
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::node_role;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -52,13 +52,15 @@ fn check(case: &Case) -> Opinion {
     let csr = own.max_by_key(|csr| csr.metadata.creation_timestamp);
     // An access entry takes precedence over the ConfigMap, and an entry of this type brings the group.
     let proven = match (access_entry::of(case, role), csr) {
-        (Entrance::Fits(own), _) if own.type_ == "EC2_WINDOWS" => {
+        (EntryState::Fits(own), _) if own.type_ == "EC2_WINDOWS" => {
             return Opinion::Silent;
         }
         (_, Some(csr)) if csr.spec.groups.iter().any(|group| group == WINDOWS_GROUP) => {
             return Opinion::ruled_out(csr, format!("its kubelet has the group {WINDOWS_GROUP}"));
         }
-        (Entrance::Missing { .. } | Entrance::NotRead, _) | (_, Some(_)) => case.cluster.missing(Input::Pods).is_none(),
+        (EntryState::Missing { .. } | EntryState::NotRead, _) | (_, Some(_)) => {
+            case.cluster.missing(Input::Pods).is_none()
+        }
         _ => false,
     };
     let confidence = if proven { Confidence::Certain } else { Confidence::Likely };

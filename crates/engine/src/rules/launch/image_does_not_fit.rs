@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     match image_fit::misfit(case, class, image) {
-        Some(misfit) => found(case, &Told { id, image, at, class }, &misfit).into(),
+        Some(misfit) => found(case, &ReportedImage { id, image, at, class }, &misfit).into(),
         None if image_fit::types_in_question(case).iter().any(|name| aws.instance_type(name).known().is_some()) => {
             let because = format!("the image {id} fits the allowed volumes and instance types");
             aws.observation(IMAGE, id).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because))
@@ -41,20 +41,20 @@ fn check(case: &Case) -> Opinion {
 }
 
 /// EC2's report about the image, and the term that selects it.
-struct Told<'w> {
+struct ReportedImage<'w> {
     id: &'w str,
     image: &'w Image,
     at: Option<DateTime<Utc>>,
     class: &'w NodeClass,
 }
 
-impl Told<'_> {
+impl ReportedImage<'_> {
     fn says(&self, field: &'static str, observed: String, because: &'static str) -> Evidence {
         Evidence::new(format!("ec2:DescribeImages {}", self.id), field, observed, because).told_by_aws(self.at)
     }
 }
 
-fn found(case: &Case, told: &Told, misfit: &Misfit) -> Finding {
+fn found(case: &Case, told: &ReportedImage, misfit: &Misfit) -> Finding {
     let (id, class) = (told.id, told.class);
     let object = format!("{}/{}", class.kind, class.name());
     let term = selected_by(class, id, Some(&told.image.name));
@@ -78,7 +78,7 @@ fn found(case: &Case, told: &Told, misfit: &Misfit) -> Finding {
     )
 }
 
-fn of_volume(told: &Told, named: &str, by: &str, small: &SmallVolume) -> Finding {
+fn of_volume(told: &ReportedImage, named: &str, by: &str, small: &SmallVolume) -> Finding {
     let SmallVolume { place, device, gib, snapshot } = small;
     let class = told.class;
     let (whose, field) = match place {
@@ -111,7 +111,7 @@ fn of_volume(told: &Told, named: &str, by: &str, small: &SmallVolume) -> Finding
     ))
 }
 
-fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) -> Finding {
+fn of_types(told: &ReportedImage, named: &str, by: &str, wants: &Want, types: &[&str]) -> Finding {
     let (field, is, but, fix) = match wants {
         Want::Architecture(arch) => (
             "Architecture",

@@ -150,7 +150,7 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
 static BY_EKSCTL: Memo<Option<String>> = Memo::new("the cluster's name by eksctl's label");
 
 /// A cluster name or endpoint that another component in the cluster uses.
-struct Said {
+struct ClusterSetting {
     setting: &'static str,
     value: String,
     object: String,
@@ -160,12 +160,12 @@ struct Said {
 }
 
 /// The API server's address from components that reach it.
-fn endpoints(case: &Case) -> Vec<Said> {
+fn endpoints(case: &Case) -> Vec<ClusterSetting> {
     const ENV: &str = "spec.template.spec.containers[0].env";
     let said = |value: String, object: String, field, surely| {
         // amazon-vpc-cni-k8s#2327: the add-on's template has been published with its placeholder.
         let told = value.starts_with("https://") && !has_expansion(&value);
-        told.then_some(Said { setting: "CLUSTER_ENDPOINT", value, object, field, surely })
+        told.then_some(ClusterSetting { setting: "CLUSTER_ENDPOINT", value, object, field, surely })
     };
     // What stands before an API server, such as a proxy, has an address of its own.
     let reached = case.cluster.api_server().address.clone().filter(|address| eks::cluster_id(address).is_some());
@@ -206,7 +206,7 @@ fn same_cluster(one: &str, other: &str) -> bool {
 /// recreated, both may still be the old cluster's. Others in the cluster have the right ones: kube-proxy, the network
 /// plugin, nodes that joined, and Nodes that eksctl created.
 fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
-    static ENDPOINTS: Memo<Vec<Said>> = Memo::new("the cluster's endpoint as others have it");
+    static ENDPOINTS: Memo<Vec<ClusterSetting>> = Memo::new("the cluster's endpoint as others have it");
     let endpoints = case.cluster.once(&ENDPOINTS, "", || endpoints(case));
     let same = |ours: &str| endpoints.iter().any(|said| same_cluster(ours, &said.value));
     // Where one of them agrees with Karpenter, the others have another way to the same API server.
@@ -233,7 +233,7 @@ fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Opti
         label.map(str::to_owned)
     });
     let cni = case.cluster.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
-    let said = |value: &str, object: &str, field| Said {
+    let said = |value: &str, object: &str, field| ClusterSetting {
         setting: "CLUSTER_NAME",
         value: value.to_owned(),
         object: object.to_owned(),
@@ -248,11 +248,11 @@ fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Opti
     set_elsewhere(Confidence::Likely, deployment, ours, &other)
 }
 
-fn evidence(said: &Said) -> Evidence {
+fn evidence(said: &ClusterSetting) -> Evidence {
     Evidence::new(&said.object, said.field, &said.value, "this is the cluster that it is in")
 }
 
-fn set_elsewhere(confidence: Confidence, deployment: &str, ours: &str, said: &Said) -> Option<Finding> {
+fn set_elsewhere(confidence: Confidence, deployment: &str, ours: &str, said: &ClusterSetting) -> Option<Finding> {
     let (namespace, deployment) = deployment.split_once('/')?;
     let (setting, theirs) = (said.setting, &said.value);
     let finding = Finding::new(
