@@ -138,7 +138,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
         written: summary.written,
     };
     let given = args.now.map(|now| ((now, JudgedBy::Given), None));
-    let Some(((now, clock), other)) = given.or_else(|| dump_time::of(known)) else {
+    let Some(((now, clock), other)) = given.or_else(|| dump_time::candidates(known)) else {
         return fail(&"the dump contains no time to judge at; pass the time of the dump with --now", BAD_INPUT);
     };
     say_karpenter(&state);

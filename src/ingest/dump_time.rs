@@ -29,7 +29,7 @@ const PLAUSIBLE: TimeDelta = TimeDelta::hours(24);
 pub type TimeAndSource = (DateTime<Utc>, JudgedBy);
 
 /// The time to judge at, and the other equally plausible one. `None` if there is no time at all.
-pub fn of(known: DumpTimes) -> Option<(TimeAndSource, Option<TimeAndSource>)> {
+pub fn candidates(known: DumpTimes) -> Option<(TimeAndSource, Option<TimeAndSource>)> {
     let DumpTimes { collected, newest, heartbeat, written } = known;
     if let Some(collected) = collected {
         // A file beside it may have been made later.
@@ -61,7 +61,7 @@ mod tests {
     fn what_collect_wrote_counts() {
         let known =
             DumpTimes { collected: Some(at(60)), newest: Some(at(10)), heartbeat: None, written: Some(at(9_000)) };
-        assert_eq!(of(known), Some(((at(60), JudgedBy::Collected), None)));
+        assert_eq!(candidates(known), Some(((at(60), JudgedBy::Collected), None)));
     }
 
     #[test]
@@ -72,9 +72,13 @@ mod tests {
             heartbeat: Some(at(98)),
             written: Some(at(written)),
         };
-        assert_eq!(of(known(104)), Some(((at(104), JudgedBy::Written), None)), "just written");
-        assert_eq!(of(known(200)), Some(((at(100), JudgedBy::Newest), None)), "a copy of an older dump");
-        assert_eq!(of(known(50)), Some(((at(100), JudgedBy::Newest), None)), "checked out with the time of its commit");
+        assert_eq!(candidates(known(104)), Some(((at(104), JudgedBy::Written), None)), "just written");
+        assert_eq!(candidates(known(200)), Some(((at(100), JudgedBy::Newest), None)), "a copy of an older dump");
+        assert_eq!(
+            candidates(known(50)),
+            Some(((at(100), JudgedBy::Newest), None)),
+            "checked out with the time of its commit"
+        );
     }
 
     #[test]
@@ -82,19 +86,19 @@ mod tests {
         let known =
             |written| DumpTimes { collected: None, newest: Some(at(100)), heartbeat: None, written: Some(at(written)) };
         let (newest, later) = ((at(100), JudgedBy::Newest), |minutes| (at(minutes), JudgedBy::Written));
-        assert_eq!(of(known(120)), Some((later(120), Some(newest))));
-        assert_eq!(of(known(100_000)), Some((newest, Some(later(100_000)))));
-        assert_eq!(of(known(99)), Some((newest, None)));
+        assert_eq!(candidates(known(120)), Some((later(120), Some(newest))));
+        assert_eq!(candidates(known(100_000)), Some((newest, Some(later(100_000)))));
+        assert_eq!(candidates(known(99)), Some((newest, None)));
         let old_report = DumpTimes { heartbeat: Some(at(10)), ..known(120) };
-        assert_eq!(of(old_report), Some((later(120), Some(newest))), "the kubelets died long before");
+        assert_eq!(candidates(old_report), Some((later(120), Some(newest))), "the kubelets died long before");
     }
 
     #[test]
     fn a_dump_without_any_time_was_made_when_it_was_written() {
         assert_eq!(
-            of(DumpTimes { written: Some(at(7)), ..DumpTimes::default() }),
+            candidates(DumpTimes { written: Some(at(7)), ..DumpTimes::default() }),
             Some(((at(7), JudgedBy::Written), None))
         );
-        assert_eq!(of(DumpTimes::default()), None);
+        assert_eq!(candidates(DumpTimes::default()), None);
     }
 }

@@ -64,7 +64,7 @@ fn open(triage: &Triage, now: DateTime<Utc>) -> BTreeSet<Question> {
     let mut questions = BTreeSet::new();
     for (case, verdict) in triage.cases(now, told_by_aws::concerns) {
         let of_class = consoles.entry(case.class_object()).or_default();
-        for question in questions::of(&case, verdict) {
+        for question in questions::still_open(&case, verdict) {
             if matches!(question, Question::Console(_)) {
                 *of_class += 1;
                 if *of_class > CONSOLES {

@@ -342,7 +342,7 @@ pub async fn ask(
 fn open(case: &Case, thresholds: &Thresholds) -> BTreeSet<Question> {
     match diagnose::judge_case(case, thresholds) {
         Judgement::Sick(diagnosis, _) => {
-            diagnosis.status.map_or_else(BTreeSet::new, |status| questions::of(case, &status))
+            diagnosis.status.map_or_else(BTreeSet::new, |status| questions::still_open(case, &status))
         }
         Judgement::Healthy | Judgement::Waiting(_) => BTreeSet::new(),
     }

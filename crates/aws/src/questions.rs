@@ -220,7 +220,7 @@ const CONSOLE_AFTER: TimeDelta = TimeDelta::minutes(3);
 
 /// What to ask AWS about a machine, given the verdict and what AWS has told already; nothing where the objects of the
 /// cluster have settled it.
-pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
+pub fn still_open(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
     let mut questions = BTreeSet::new();
     if !told_by_aws::concerns(verdict) {
         return questions;

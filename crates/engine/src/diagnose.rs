@@ -193,12 +193,12 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     let excluded = |suspect: &str| {
         evaluated.ruled_out.iter().any(|r| r.cause == suspect) || alternatives.iter().any(|a| a.cause == suspect)
     };
-    let suspects = suspects::of(case, stated, excluded);
+    let suspects = suspects::most_likely(case, stated, excluded);
     let mut unknowns = finding.unknowns;
     if finding.confidence != Confidence::Certain {
         unknowns.splice(..0, case.changed_since_launch());
         unknowns.extend(missing(case));
-        for denial in aws_denials::of(case) {
+        for denial in aws_denials::refusals(case) {
             if !finding.denied.contains(&denial.action) {
                 unknowns.push(Unknown {
                     source: Witness::Aws,
@@ -237,7 +237,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     ];
     let owners = managed_by::step(case, finding.blame.as_deref());
     let steps: Vec<FixStep> = finding.steps.into_iter().chain(owners).collect();
-    let disruption = disruption::of(&steps, finding.blame.as_deref());
+    let disruption = disruption::of_fix(&steps, finding.blame.as_deref());
     let documentation = rules::documentation(cause);
     let status = NodeDiagnosisStatus {
         stage: case.stage(),

@@ -253,7 +253,7 @@ impl Stated<'_> {
 }
 
 /// At most five suspects, the best first. `excluded` says whether a cause is ruled out or reported elsewhere.
-pub fn of(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> Vec<Suspect> {
+pub fn most_likely(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> Vec<Suspect> {
     let asked = asked(case, verdict, excluded);
     if !ALL.iter().any(|candidate| asked(candidate)) {
         return Vec::new();

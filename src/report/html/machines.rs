@@ -22,7 +22,7 @@ pub struct Machines<'d> {
 
 impl<'d> Machines<'d> {
     pub fn of(group: &[Diagnosed<'d>], cluster: &ClusterState, now: DateTime<Utc>) -> Self {
-        let lanes: Vec<_> = group.iter().map(|verdict| (*verdict, timeline::of(cluster, verdict.0))).collect();
+        let lanes: Vec<_> = group.iter().map(|verdict| (*verdict, timeline::moments(cluster, verdict.0))).collect();
         let axis = Axis::over(lanes.iter().flat_map(|(_, moments)| moments), now);
         Self { lanes, axis }
     }

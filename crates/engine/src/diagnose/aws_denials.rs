@@ -6,7 +6,7 @@ use crate::facts::{instance_state, machine_image, node_role};
 use crate::objects::AwsRefusal;
 
 /// The calls that IAM denied when AWS was asked about this machine; each once.
-pub fn of<'w>(case: &Case<'w>) -> Vec<&'w AwsRefusal> {
+pub fn refusals<'w>(case: &Case<'w>) -> Vec<&'w AwsRefusal> {
     let aws = case.cluster.aws();
     let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
     let entry = format!("{cluster}/{role}");

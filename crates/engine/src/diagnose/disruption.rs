@@ -55,7 +55,7 @@ enum Effect<'f> {
 }
 
 /// One sentence for each object that the steps change. If they only read, one about a change of the blamed object.
-pub fn of(steps: &[FixStep], blame: Option<&Blame>) -> Option<Text> {
+pub fn of_fix(steps: &[FixStep], blame: Option<&Blame>) -> Option<Text> {
     let mut effects: Vec<Effect<'_>> = Vec::new();
     for step in steps.iter().filter(|step| step.risk != Risk::Inspect) {
         let effect = of_step(step, blame);
@@ -209,11 +209,11 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>) -> Option<Ef
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::of_fix;
     use crate::api::{Blame, FixStep, Risk};
 
     fn said(steps: &[FixStep], blame: Option<&Blame>) -> String {
-        of(steps, blame).map_or_else(String::new, |text| text.to_string())
+        of_fix(steps, blame).map_or_else(String::new, |text| text.to_string())
     }
 
     fn told(risk: Risk, command: &str) -> String {
@@ -254,8 +254,8 @@ mod tests {
         let blame = Blame::object("apps/v1", "DaemonSet", "aws-node");
         let steps = [look];
         assert_eq!(said(&steps, Some(&blame)), "A change of DaemonSet aws-node restarts its pods.");
-        assert_eq!(of(&steps, None), None);
-        assert_eq!(of(&[], None), None);
+        assert_eq!(of_fix(&steps, None), None);
+        assert_eq!(of_fix(&[], None), None);
     }
 
     #[test]

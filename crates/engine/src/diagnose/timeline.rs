@@ -41,7 +41,7 @@ pub enum Turn {
 const EVENTS: usize = 20;
 
 /// The history of the machine of a diagnosis, the earliest moment first. The machine may be gone.
-pub fn of(cluster: &ClusterState, diagnosis: &NodeDiagnosis) -> Vec<Moment> {
+pub fn moments(cluster: &ClusterState, diagnosis: &NodeDiagnosis) -> Vec<Moment> {
     let spec = &diagnosis.spec;
     let claim = spec.node_claim.as_ref().and_then(|named| cluster.claim(&named.name));
     let node = spec.node.as_ref().and_then(|named| cluster.node(&named.name));

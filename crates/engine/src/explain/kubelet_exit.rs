@@ -36,7 +36,7 @@ pub(crate) struct FatalSetting {
 impl<'w> KubeletStart<'w> {
     pub(crate) fn of(case: &'w Case) -> Option<Self> {
         let (claim, (user_data, text), class) = (case.claim?, case.user_data()?, case.class()?);
-        Some(Self { user_data, kubelet: kubelet_version::of(case)?, claim, text, class })
+        Some(Self { user_data, kubelet: kubelet_version::expected(case)?, claim, text, class })
     }
 
     /// The verdict, unless a machine joined with the same text and a kubelet that would reject it as well.

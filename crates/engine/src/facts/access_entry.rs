@@ -63,7 +63,7 @@ fn by_answer(case: &Case, call: &str, about: &str, because: String) -> Opinion {
     answer.map_or(Opinion::Silent, |answer| Opinion::ruled_out(answer, because))
 }
 
-pub(crate) fn of<'w>(case: &Case<'w>, role: &str) -> EntryState<'w> {
+pub(crate) fn entry_state<'w>(case: &Case<'w>, role: &str) -> EntryState<'w> {
     let Some(name) = case.cluster_name() else { return EntryState::Unseen };
     let told = case.cluster.aws();
     let cluster = told.cluster(name).known().map(|(cluster, _)| cluster);

@@ -69,7 +69,7 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     let named = node_role::name(case);
     let profile_only = named.is_none();
     let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
-    let has_no_entry = match access_entry::of(case, role) {
+    let has_no_entry = match access_entry::entry_state(case, role) {
         EntryState::Fits(entry) => {
             let because = format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_);
             return Err(access_entry::excludes(case, role, because));

@@ -35,7 +35,7 @@ static WORKING: Memo<Vec<(Minor, usize)>> = Memo::new("the minor versions of kub
 
 /// The skew, if the API server is older than this kubelet. If its version is not known, every other Ready Node must
 /// have an older kubelet.
-pub(crate) fn of(case: &Case, node: &Node) -> Option<KubeletSkew> {
+pub(crate) fn ahead_of_api_server(case: &Case, node: &Node) -> Option<KubeletSkew> {
     let kubelet = minor(&node.status.node_info.kubelet_version)?;
     if let Some(server) = case.cluster.api_server().version.as_deref().and_then(minor) {
         return (server < kubelet).then(|| KubeletSkew {

@@ -19,7 +19,7 @@ pub(crate) struct KubeletVersion {
 static NEWEST: Memo<Option<Minor>> = Memo::new("the newest kubelet that is Ready");
 
 /// The image's name shows its kubelet; otherwise it is most likely that of the other Nodes.
-pub(crate) fn of(case: &Case) -> Option<KubeletVersion> {
+pub(crate) fn expected(case: &Case) -> Option<KubeletVersion> {
     let image = kubelet_skew::image(case);
     if let Some((minor, ami)) = image.and_then(|ami| Some((image_name::kubernetes(&ami.name)?, ami))) {
         let why = format!("the image {} is for Kubernetes 1.{minor}", ami.name);

@@ -70,7 +70,7 @@ pub(crate) fn family(node: &Node) -> Option<&str> {
     node.metadata.label("node.kubernetes.io/instance-type")?.split_once('.').map(|(family, _)| family)
 }
 
-pub(crate) fn of(case: &Case) -> Arc<NodeTallies> {
+pub(crate) fn tallies(case: &Case) -> Arc<NodeTallies> {
     static TALLIES: Memo<NodeTallies> = Memo::new("the Nodes by what they have");
     case.cluster.once(&TALLIES, "", || {
         let mut tallies = NodeTallies::default();

@@ -15,7 +15,7 @@ use structure::{Misfit, has_placeholder, misfits};
 /// The mistakes in an object's `spec`, each with its place. Those that `is_told` knows have a finding that says more.
 pub fn flaws(blame: &Blame, object: &Value, piece: &Piece, is_told: &dyn Fn(&str) -> bool) -> Vec<(Mistake, Place)> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
-    let Some(schema) = schemas::of(text("apiVersion"), text("kind")) else { return Vec::new() };
+    let Some(schema) = schemas::find(text("apiVersion"), text("kind")) else { return Vec::new() };
     let spec = &object["spec"];
     let mut found = misfits(&schema.spec, spec);
     if is_of_auto_mode(spec) {
@@ -129,7 +129,7 @@ mod tests {
             ("karpenter.sh/v1", "NodePool", 6),
             ("karpenter.sh/v1alpha1", "NodeOverlay", 5),
         ] {
-            let schema = schemas::of(api_version, kind).expect("a schema");
+            let schema = schemas::find(api_version, kind).expect("a schema");
             assert!(compiles(&schema.rules), "{kind}");
             let mut all = Vec::new();
             patterns(&schema.spec, &mut all);
@@ -163,7 +163,7 @@ mod tests {
         for (api_version, kind, spec, least) in
             [("karpenter.sh/v1", "NodePool", pool, 5), ("karpenter.k8s.aws/v1", "EC2NodeClass", class, 8)]
         {
-            let schema = schemas::of(api_version, kind).expect("a schema");
+            let schema = schemas::find(api_version, kind).expect("a schema");
             assert!(misfits(&schema.spec, &spec).is_empty(), "{kind}: the structure is right");
             let errors = Validator::new().validate_compiled(&schema.rules, &spec, None).expect_err("broken rules");
             let other: Vec<_> = errors.as_slice().iter().filter(|e| e.kind != ErrorKind::ValidationFailure).collect();

@@ -87,7 +87,7 @@ impl<'w> Differential<'w> {
                 .pool()
                 .and_then(|pool| pool.condition("NodeRegistrationHealthy"))
                 .is_some_and(Condition::is_true),
-            nodes: node_tallies::of(case),
+            nodes: node_tallies::tallies(case),
         }
     }
 

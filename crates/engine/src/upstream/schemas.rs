@@ -32,7 +32,7 @@ static NODE_POOL: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("
 static NODE_OVERLAY: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("schemas/nodeoverlay.json")));
 
 /// The schema of this kind.
-pub fn of(api_version: &str, kind: &str) -> Option<&'static Schema> {
+pub fn find(api_version: &str, kind: &str) -> Option<&'static Schema> {
     match (api_version, kind) {
         ("karpenter.k8s.aws/v1", "EC2NodeClass") => Some(&EC2_NODE_CLASS),
         ("karpenter.sh/v1", "NodePool") => Some(&NODE_POOL),

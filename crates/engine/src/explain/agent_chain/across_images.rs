@@ -22,7 +22,7 @@ pub(super) struct ImageSplit {
 
 /// By system or kernel. The releases of two NodePools differ in more than themselves, so they only count if nothing
 /// else differs.
-pub(super) fn of(case: &Case, node: &Node, set: &str) -> Option<ImageSplit> {
+pub(super) fn image_split(case: &Case, node: &Node, set: &str) -> Option<ImageSplit> {
     [Grain::System, Grain::Kernel].into_iter().find_map(|grain| told_apart(case, node, set, grain))
 }
 

@@ -374,7 +374,7 @@ fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, explanation: Ex
 
 /// The kubelet gives a pod the addresses of Services once it has read them.
 fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
-    if let Some(skew) = kubelet_skew::of(case, node) {
+    if let Some(skew) = kubelet_skew::ahead_of_api_server(case, node) {
         let (blame, fix) = skew.blame_and_fix(case, node);
         let proof = if skew.proven { Proof::Lasting } else { Proof::Open };
         return Explanation::new(proof, fails(&format!("; {}", skew.why)), blame, link)
@@ -617,7 +617,7 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
             format!("Read the log of pod {name}: it names the reason.")
         };
         let release = || across_images::of_release(case, node, set);
-        if let Some(split) = across_images::of(case, node, set) {
+        if let Some(split) = across_images::image_split(case, node, set) {
             on_one_image(case, agent, &split, &why, link, &fix)
         } else if let Some(port) = port::taken_where_it_fails(case, set) {
             let where_else = |holder: &str| {
@@ -672,7 +672,7 @@ struct FamilySplit {
 
 fn only_this_family(case: &Case, node: &Node) -> Option<FamilySplit> {
     let own = node_tallies::family(node)?;
-    let tallies = node_tallies::of(case);
+    let tallies = node_tallies::tallies(case);
     let (_, here) = tallies.by("instance family").find(|(family, _)| *family == own)?;
     let others = || tallies.by("instance family").filter(|(family, _)| *family != own);
     // One machine is no pattern, and what fails on other families too is not the family's.

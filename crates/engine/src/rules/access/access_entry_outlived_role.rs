@@ -30,7 +30,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
-    let (entry, role_created, at) = match access_entry::of(case, role) {
+    let (entry, role_created, at) = match access_entry::entry_state(case, role) {
         EntryState::Outlived { entry, role_created, at } => (entry, role_created, at),
         EntryState::Fits(entry) if node_role::profile(case).is_some_and(|p| p.role_created.is_some()) => {
             let because = format!("the access entry of {} is younger than the role", entry.principal_arn);

@@ -30,7 +30,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
-    let (entry, at) = match access_entry::of(case, role) {
+    let (entry, at) = match access_entry::entry_state(case, role) {
         EntryState::WrongType { entry, at } => (entry, at),
         EntryState::Fits(entry) => {
             let because = format!("the access entry of {role} has type {}", entry.type_);

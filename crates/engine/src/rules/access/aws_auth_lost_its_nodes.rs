@@ -159,7 +159,7 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
     if by.is_none() && auth.written.as_ref().is_some_and(|written| written.at < at) {
         return Opinion::ruled_out(auth, "the last write to aws-auth was long before they stopped");
     }
-    let has_no_entry = match access_entry::of(case, role) {
+    let has_no_entry = match access_entry::entry_state(case, role) {
         EntryState::Missing { mode, .. } if !mode.reads_aws_auth() => return Opinion::Silent,
         EntryState::Missing { .. } | EntryState::NotRead => true,
         EntryState::Unseen => false,

@@ -31,7 +31,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
-    let (at, mode) = match access_entry::of(case, role) {
+    let (at, mode) = match access_entry::entry_state(case, role) {
         EntryState::Missing { at, mode } => (at, mode),
         EntryState::WrongType { entry, .. } | EntryState::Outlived { entry, .. } | EntryState::Fits(entry) => {
             return access_entry::excludes(case, role, format!("{} has an access entry", entry.principal_arn));

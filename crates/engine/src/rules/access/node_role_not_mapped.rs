@@ -94,7 +94,7 @@ fn check(case: &Case) -> Opinion {
         .with(node_role::shown(case, role))
         .fix(format!("Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups system:bootstrappers and system:nodes. Or create an access entry of type {type_} for it."))
         .step(Risk::Mutating, format!("Add this line to mapRoles: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()));
-    let finding = if matches!(access_entry::of(case, role), EntryState::NotRead) {
+    let finding = if matches!(access_entry::entry_state(case, role), EntryState::NotRead) {
         finding
     } else {
         let command =
@@ -105,7 +105,7 @@ fn check(case: &Case) -> Opinion {
             Some(command),
         )
     };
-    let finding = match access_entry::of(case, role) {
+    let finding = match access_entry::entry_state(case, role) {
         EntryState::Missing { at, .. } => finding.with(
             Evidence::new(
                 format!("eks:ListAccessEntries {cluster}"),

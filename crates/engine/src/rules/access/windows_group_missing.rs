@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     let own = case.cluster.csrs().filter(|csr| csr.spec.username == username);
     let csr = own.max_by_key(|csr| csr.metadata.creation_timestamp);
     // An access entry takes precedence over the ConfigMap, and an entry of this type brings the group.
-    let proven = match (access_entry::of(case, role), csr) {
+    let proven = match (access_entry::entry_state(case, role), csr) {
         (EntryState::Fits(own), _) if own.type_ == "EC2_WINDOWS" => {
             return Opinion::Silent;
         }

@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     // A kubelet that has just started says so too.
-    let Some(skew) = kubelet_skew::of(case, node) else { return Opinion::Silent };
+    let Some(skew) = kubelet_skew::ahead_of_api_server(case, node) else { return Opinion::Silent };
     let (blame, fix) = skew.blame_and_fix(case, node);
     let confidence = if skew.proven && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let name = &pod.metadata.name;

@@ -29,7 +29,7 @@ fn check(case: &Case) -> Opinion {
     if !matches!(class.family(), Some(Family::Al2 | Family::Al2023 | Family::Custom)) {
         return Opinion::Silent;
     }
-    let Some(kubelet) = kubelet_version::of(case).filter(|kubelet| kubelet.minor >= SINCE) else {
+    let Some(kubelet) = kubelet_version::expected(case).filter(|kubelet| kubelet.minor >= SINCE) else {
         return Opinion::Silent;
     };
     if case.user_data().is_some_and(|(data, _)| cgroup_v1::is_allowed(data)) {
