@@ -49,7 +49,7 @@ pub mod witness;
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::judging::Judging;
 use crate::case::stage::{Inert, Symptom, Wait};
-use crate::case::undersized_nodes::Outgrown;
+use crate::case::undersized_nodes::UndersizedNode;
 use crate::case::unplaced::{Lack, Unplaced};
 use crate::cluster_state::at_launch::AtLaunch;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
@@ -138,8 +138,8 @@ impl<'w> Case<'w> {
                 pool_wait::ignored_wait(oldest, thresholds)
             })
             .or_else(|| {
-                let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
-                pool_wait::outgrown_wait(first.pod, first.since, thresholds)
+                let first = undersized_nodes_in(cluster, pool).min_by_key(|undersized| undersized.since)?;
+                pool_wait::undersized_node_wait(first.pod, first.since, thresholds)
             })
             .or_else(|| refused_pool::wait(judging, pool))
             .or_else(|| {
@@ -366,9 +366,9 @@ impl<'w> Case<'w> {
     }
 
     /// Machines of the NodePool that were made for a pod, and are too small for it.
-    pub fn outgrown(&self) -> impl Iterator<Item = Outgrown<'w>> + use<'w> {
+    pub fn undersized_nodes(&self) -> impl Iterator<Item = UndersizedNode<'w>> + use<'w> {
         let cluster = self.cluster;
-        self.pool().into_iter().flat_map(move |pool| outgrown_in(cluster, pool))
+        self.pool().into_iter().flat_map(move |pool| undersized_nodes_in(cluster, pool))
     }
 
     /// Pods for which no machine of the NodePool is large enough, though not for their own size, and what it lacks.
@@ -647,8 +647,8 @@ fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterato
 }
 
 /// For each waiting pod, a node of the NodePool that Karpenter launched for it and that is too small.
-fn outgrown_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = Outgrown<'w>> {
-    waiting_pods(cluster).filter_map(move |pod| undersized_nodes::outgrown(cluster, pool, pod))
+fn undersized_nodes_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = UndersizedNode<'w>> {
+    waiting_pods(cluster).filter_map(move |pod| undersized_nodes::undersized_node(cluster, pool, pod))
 }
 
 /// Pods that wait for a Node; Karpenter's own wait for another's.

@@ -7,7 +7,7 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::{Meta, Node, NodeClass, NodePool, Requirement, quantity};
 use crate::upstream::instance_types::network;
 use crate::upstream::karpenter::Karpenter;
-use crate::upstream::reckoning;
+use crate::upstream::overhead;
 use crate::upstream::unplaced::{Shortfall, outsized};
 use readers::userdata::Family;
 use std::borrow::Cow;
@@ -54,10 +54,10 @@ impl<'w> Unplaced<'w> {
         short: &Shortfall<'w>,
     ) -> Option<Lack<'w>> {
         let karpenter = cluster.karpenter()?;
-        let takes_away = reckoning::memory_overhead(karpenter)? > 0.0;
+        let takes_away = overhead::memory_overhead(karpenter)? > 0.0;
         // What a kubelet keeps back that is told otherwise, other machines do not show; nor of Windows what Linux
         // leaves.
-        let differs = reckoning::is_told(class, pool) || class.family().is_none_or(|family| family == Family::Windows);
+        let differs = overhead::is_told(class, pool) || class.family().is_none_or(|family| family == Family::Windows);
         if !class.is_ec2() || !takes_away || differs {
             return None;
         }
@@ -105,7 +105,7 @@ fn has_room(node: &Node, karpenter: &Karpenter, short: &Shortfall) -> Option<boo
         let asked = quantity::parse(asked)?;
         let room = match *resource {
             "memory" => allocatable(node, resource)?,
-            "cpu" => (cpus - reckoning::of_cpus(cpus)).min(allocatable(node, resource)?),
+            "cpu" => (cpus - overhead::of_cpus(cpus)).min(allocatable(node, resource)?),
             "pods" => pods,
             // Of devices and disks nothing is known.
             _ => 0.0,

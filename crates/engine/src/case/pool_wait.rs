@@ -147,7 +147,7 @@ pub fn deferred_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
 }
 
 /// A NodePool whose machines come out too small for the pod that they are made for.
-pub fn outgrown_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub fn undersized_node_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     pod_wait(pod, since, "no Node has room for the pod, and each node that Karpenter launches for it is too small", t)
 }
 

@@ -6,14 +6,14 @@ use crate::case::unplaced::{is_of_instance, may_have, meets};
 use crate::cluster_state::ClusterState;
 use crate::objects::{DaemonSet, Node, NodeClaim, NodePool, Pod, PodSpec, quantity};
 use crate::upstream::karpenter::Karpenter;
-use crate::upstream::reckoning::MIB;
+use crate::upstream::overhead::MIB;
 use crate::upstream::unplaced::nominated;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
 /// A machine that was made for a pod, and is too small for it.
 #[derive(Debug)]
-pub struct Outgrown<'w> {
+pub struct UndersizedNode<'w> {
     pub pod: &'w Pod,
     pub claim: &'w NodeClaim,
     pub node: &'w Node,
@@ -40,7 +40,7 @@ pub enum TooSmall<'w> {
     Overrated { reckoned: f64, room: f64 },
 }
 
-impl Outgrown<'_> {
+impl UndersizedNode<'_> {
     /// Formats an amount of the missing resource in its usual unit: millicores for CPU, Mi for the rest.
     pub fn amount(&self, quantity: f64) -> String {
         match self.resource {
@@ -101,7 +101,11 @@ pub(super) fn machines<'w>(cluster: &'w ClusterState, pod: &'w Pod) -> BTreeMap<
 }
 
 /// The first machine of the NodePool that was made for the pod and has taken pods, before Karpenter made another.
-pub(super) fn outgrown<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &'w Pod) -> Option<Outgrown<'w>> {
+pub(super) fn undersized_node<'w>(
+    cluster: &'w ClusterState,
+    pool: &NodePool,
+    pod: &'w Pod,
+) -> Option<UndersizedNode<'w>> {
     let machines = machines(cluster, pod);
     let newest = machines.values().max().filter(|_| machines.len() >= IN_A_ROW)?;
     let of_pool =
@@ -116,7 +120,7 @@ pub(super) fn outgrown<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &'w 
     ready.sort_by_key(|(since, claim, _)| (*since, claim.name()));
     ready.into_iter().find_map(|(since, claim, node)| {
         let (resource, asked, free, why) = too_small(cluster, pool, pod, claim, node)?;
-        Some(Outgrown { pod, claim, node, since, made: machines.len(), resource, asked, free, why })
+        Some(UndersizedNode { pod, claim, node, since, made: machines.len(), resource, asked, free, why })
     })
 }
 

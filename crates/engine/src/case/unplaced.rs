@@ -8,7 +8,7 @@ use crate::objects::intern::Interned;
 use crate::objects::{Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
 use crate::upstream::gpus;
 use crate::upstream::karpenter::Karpenter;
-use crate::upstream::reckoning::{self, GIB, KeptBack};
+use crate::upstream::overhead::{self, GIB, KeptBack};
 use crate::upstream::startup_taint;
 use crate::upstream::unplaced::{
     self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, shortfall, unknown_label, unmet, unoffered,
@@ -127,7 +127,7 @@ pub fn volume(class: &NodeClass, pool: &NodePool) -> Option<StorageReckoned> {
     }
     let gib = class.ephemeral_storage()?;
     let bytes = f64::from(u32::try_from(gib).ok()?) * GIB;
-    let kept_back = reckoning::of_volume(class, pool, bytes)?;
+    let kept_back = overhead::of_volume(class, pool, bytes)?;
     Some(StorageReckoned { gib, kept_back, left: bytes - kept_back.total() })
 }
 

@@ -29,11 +29,11 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let uncounted = case.outgrown().filter_map(|outgrown| match outgrown.why {
-        TooSmall::Uncounted { set, taken, label } => Some((outgrown, set, taken, label)),
+    let uncounted = case.undersized_nodes().filter_map(|found| match found.why {
+        TooSmall::Uncounted { set, taken, label } => Some((found, set, taken, label)),
         TooSmall::Overrated { .. } => None,
     });
-    let found = uncounted.min_by_key(|(outgrown, ..)| outgrown.since);
+    let found = uncounted.min_by_key(|(found, ..)| found.since);
     let Some((found, daemons, taken, label)) = found else { return Opinion::Silent };
     let (name, node, resource) = (pool.name(), found.node.name(), found.resource);
     let namespace = |namespace: Option<&'_ str>| namespace.unwrap_or("default").to_owned();

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::undersized_nodes::{Outgrown, TooSmall};
+use crate::case::undersized_nodes::{TooSmall, UndersizedNode};
 use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{Node, quantity};
@@ -33,11 +33,11 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return Opinion::Silent };
-    let overrated = case.outgrown().filter_map(|outgrown| match outgrown.why {
-        TooSmall::Overrated { reckoned, room } => Some((outgrown, reckoned, room)),
+    let overrated = case.undersized_nodes().filter_map(|found| match found.why {
+        TooSmall::Overrated { reckoned, room } => Some((found, reckoned, room)),
         TooSmall::Uncounted { .. } => None,
     });
-    let Some((found, reckoned, room)) = overrated.min_by_key(|(outgrown, ..)| outgrown.since) else {
+    let Some((found, reckoned, room)) = overrated.min_by_key(|(found, ..)| found.since) else {
         return Opinion::Silent;
     };
     let (name, node, resource) = (pool.name(), found.node.name(), found.resource);
@@ -91,7 +91,7 @@ struct Gap {
     fix: &'static str,
 }
 
-fn gap(case: &Case, found: &Outgrown, class: Blame) -> Gap {
+fn gap(case: &Case, found: &UndersizedNode, class: Blame) -> Gap {
     let huge = huge_pages(found.node);
     match found.resource {
         "memory" if huge >= found.asked - found.free => {

@@ -12,7 +12,7 @@ use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, NodePool, Requirement, quantity};
 use crate::rules::Rule;
 use crate::upstream::karpenter::Karpenter;
-use crate::upstream::reckoning::{self, MIB};
+use crate::upstream::overhead::{self, MIB};
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeHasRoom",
@@ -303,7 +303,7 @@ fn crowded(
 
 fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &str, event: Evidence) -> Finding {
     let name = pool.name();
-    let of_karpenter = case.karpenter().zip(case.karpenter().and_then(reckoning::memory_overhead));
+    let of_karpenter = case.karpenter().zip(case.karpenter().and_then(overhead::memory_overhead));
     let (deployment, part) = of_karpenter.map_or(("", 0.0), |(karpenter, part)| (karpenter.deployment.as_str(), part));
     let mib =
         |quantity: &str| quantity::parse(quantity).map_or_else(String::new, |bytes| format!("{:.0}Mi", bytes / MIB));

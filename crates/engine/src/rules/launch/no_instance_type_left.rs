@@ -7,7 +7,7 @@ use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{NodeClass, NodePool, Requirement};
 use crate::rules::Rule;
-use crate::upstream::reckoning::GIB;
+use crate::upstream::overhead::GIB;
 use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {

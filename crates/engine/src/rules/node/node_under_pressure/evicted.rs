@@ -4,7 +4,7 @@ use crate::api::Evidence;
 use crate::case::Case;
 use crate::facts::workload::PodWorkload;
 use crate::objects::{Event, Pod, quantity};
-use crate::upstream::reckoning::GIB;
+use crate::upstream::overhead::GIB;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 

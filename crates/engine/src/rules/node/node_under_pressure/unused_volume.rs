@@ -4,7 +4,7 @@
 use crate::api::{Blame, Evidence, Risk};
 use crate::case::finding::Finding;
 use crate::objects::{Node, NodeClass, quantity};
-use crate::upstream::reckoning::GIB;
+use crate::upstream::overhead::GIB;
 
 pub(super) struct UnusedVolume<'w> {
     class: &'w NodeClass,
