@@ -229,6 +229,9 @@ pub struct Fact {
     /// What the script printed last, if it is a script that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptEnd>,
+    /// In which module of the kernel it happened, if it is a panic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oops: Option<Oops>,
     pub first: LogLine,
     pub last: LogLine,
 }
@@ -275,6 +278,31 @@ pub struct ScriptEnd {
     pub commands: Vec<LogLine>,
 }
 
+/// The module of the kernel in whose code a fault lies.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Oops {
+    pub module: String,
+    /// Its function, with the offset.
+    pub function: String,
+    /// The kernel's own code failed, which this function had called.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub calls: bool,
+    /// The letters that the kernel writes behind the module in the list of all, if the log has the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flags: Option<String>,
+    /// The line that names the function.
+    pub line: LogLine,
+}
+
+impl Oops {
+    /// Whether the module is no part of Linux: O stands for out-of-tree. Source: Linux v6.12 kernel/panic.c
+    /// `taint_flags`.
+    pub fn is_foreign(&self) -> Option<bool> {
+        self.flags.as_ref().map(|flags| flags.contains('O'))
+    }
+}
+
 impl ScriptEnd {
     /// The instance type of which bootstrap.sh found no line in its image's table of pods, so that it had nothing to
     /// set. Sources: awslabs/amazon-eks-ami v20211206 files/bootstrap.sh (`MAX_PODS=$(cat … | awk "/^…/" …)`);
@@ -309,6 +337,7 @@ impl Fact {
             count: 1,
             boot: None,
             script: None,
+            oops: None,
             first: seen.clone(),
             last: seen,
         }
@@ -359,6 +388,9 @@ impl Fact {
         }
         if self.script.is_none() {
             self.script = other.script.take();
+        }
+        if self.oops.is_none() {
+            self.oops = other.oops.take();
         }
         for (name, value) in std::mem::take(&mut other.names) {
             self.names.entry(name).or_insert(value);

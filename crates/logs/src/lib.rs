@@ -15,6 +15,7 @@ mod head;
 pub mod journey;
 mod last_words;
 mod machines;
+mod oops;
 mod pattern;
 mod quoted;
 mod reader;

@@ -2,12 +2,13 @@
 
 use crate::boot::Boot;
 use crate::denial::denied;
-use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, ScriptEnd, Trouble};
+use crate::fact::{Fact, LogLine, MachineNames, Milestone, Oops, Phase, ScriptEnd, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::head::{console, is_instance, is_one_value, year_in};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
 use crate::machines::{Folders, Machines, Nearest, OfMachine};
+use crate::oops::oops;
 use crate::quoted::{named as quoted, shown};
 use crate::script_end::script_end;
 use crate::table::{
@@ -275,7 +276,7 @@ fn name_by_tags(journeys: &mut Vec<OfMachine>) {
 struct OneFile<'f> {
     name: &'f str,
     of: Option<ContainerLog<'f>>,
-    /// Whose lines those are that name no program.
+    /// LineOwner lines those are that name no program.
     program: Option<&'static str>,
     /// A container's lines are of the machine whose files stand nearest, not of its pod.
     is_here: bool,
@@ -470,9 +471,12 @@ impl<'f> OneFile<'f> {
         }
         if let Some(said) = said {
             self.known += 1;
-            let script =
-                ends_script(&said.known.row).then(|| script_end(self.boot.before(number), self.year, self.name));
-            take_in(journey, &said, &message, seen(), script.flatten());
+            let (row, year) = (&said.known.row, self.year);
+            let script = ends_script(row).then(|| script_end(self.boot.before(number), year, self.name));
+            let panics = row.proves == Some(Trouble::KernelPanicked);
+            let oops = panics.then(|| oops(self.boot.before(number), &message, year, self.name));
+            let before = Before { script: script.flatten(), oops: oops.flatten() };
+            take_in(journey, &said, &message, seen(), before);
         }
     }
 
@@ -509,7 +513,7 @@ impl<'f> OneFile<'f> {
                     let pool = said.as_ref().and_then(|said| pool_of_claim(named(said, "claim")?));
                     if let (Some(said), Some(pool)) = (said, pool) {
                         self.hear(LineOwner::Pool(pool.to_owned()), seen, |journey, seen| {
-                            take_in(journey, &said, piece, seen, None);
+                            take_in(journey, &said, piece, seen, Before::default());
                         });
                     }
                 }
@@ -518,7 +522,9 @@ impl<'f> OneFile<'f> {
             Some((said, Some(Trouble::KarpenterEnds | Trouble::ProvisioningFails))) => {
                 let pool = provisioner(message).map(|name| LineOwner::Pool(name.to_owned()));
                 let (whose, seen) = (pool.unwrap_or_else(|| self.karpenter(line)), seen(message));
-                self.hear(whose, seen, |journey, seen| take_in(journey, said, message, seen, None));
+                self.hear(whose, seen, |journey, seen| {
+                    take_in(journey, said, message, seen, Before::default());
+                });
             }
             Some((said, None)) if said.known.row.undoes.is_some() => {
                 let is_own = |whose: &LineOwner| matches!(whose, LineOwner::Component(_) | LineOwner::Pool(_));
@@ -649,7 +655,14 @@ fn ends_script(row: &Row) -> bool {
     row.proves == Some(Trouble::ScriptFailed) && row.ends && row.vague
 }
 
-fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine, script: Option<ScriptEnd>) {
+/// What the lines before one tell of it.
+#[derive(Debug, Default)]
+struct Before {
+    script: Option<ScriptEnd>,
+    oops: Option<Oops>,
+}
+
+fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine, before: Before) {
     /// As the row says of the line that later versions of bootstrap.sh print.
     const KNOWS_NO_TYPE: &str = "bootstrap.sh ended, for its image does not know the instance type";
     let row = &said.known.row;
@@ -678,7 +691,7 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
     let mut names: BTreeMap<String, String> =
         said.names.iter().map(|(name, value)| ((*name).to_owned(), quoted(value))).collect();
     names.extend(denied(message, said.reason).map(|(name, value)| (name.to_owned(), quoted(&value))));
-    let unknown_type = script.as_ref().and_then(ScriptEnd::unknown_type).map(quoted);
+    let unknown_type = before.script.as_ref().and_then(ScriptEnd::unknown_type).map(quoted);
     let knows_no_type = unknown_type.is_some();
     names.extend(unknown_type.map(|unknown| ("type".to_owned(), unknown)));
     note(
@@ -696,7 +709,8 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
             names,
             count: 1,
             boot: None,
-            script,
+            script: before.script,
+            oops: before.oops,
             first: seen.clone(),
             last: seen,
         },

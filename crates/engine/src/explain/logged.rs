@@ -7,7 +7,7 @@ use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
 use crate::explain::denial::{self, Denial};
 use crate::objects::{Node, Pod};
-use logs::fact::{BootStep, Fact, LogLine, Phase, Reason, ScriptEnd, Trouble};
+use logs::fact::{BootStep, Fact, LogLine, Oops, Phase, Reason, ScriptEnd, Trouble};
 use logs::journey::Journey;
 use logs::table::{is_about_others, program_of};
 use readers::source_text::Span;
@@ -268,11 +268,16 @@ impl Root<'_> {
             Some(step) => format!("{}.{}", summary.trim_end_matches('.'), boot_in_words(step)),
             None => summary,
         };
+        let summary = match self.module_in_words() {
+            Some(module) => format!("{}. {module}", summary.trim_end_matches('.')),
+            None => summary,
+        };
         let others = self.journey.open().into_iter().filter(|other| *other != fact && explains(case, other));
         let others = others.take(3).map(|other| told(other, &other.means));
         let came_to = came_to(self.journey);
         let finding =
             Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(self.of_boot()).with_all(others);
+        let finding = finding.with_all(self.of_module());
         let finding = finding.with_all(self.of_script()).with_all(came_to);
         let because = match self.whose {
             LogOwner::Own => return finding,
@@ -338,6 +343,64 @@ impl Root<'_> {
         let said = script.said.iter().map(|line| at(line, "the script printed it last".to_owned()));
         let commands = script.commands.iter().map(|line| at(line, "the script ran it last".to_owned()));
         said.chain(commands).collect()
+    }
+
+    /// In which module of the kernel it panicked, as a sentence of its own.
+    pub(crate) fn module_in_words(&self) -> Option<String> {
+        let Oops { module, function, calls, .. } = self.fact.oops.as_ref()?;
+        Some(if *calls {
+            format!("The kernel failed in its own code, which {function} of its module {module} had called.")
+        } else {
+            format!("The kernel failed in {function} of its module {module}.")
+        })
+    }
+
+    /// The line that names this function.
+    pub(crate) fn of_module(&self) -> Option<Evidence> {
+        let oops = self.fact.oops.as_ref()?;
+        let because = match oops.is_foreign() {
+            Some(true) => "names the function in the kernel module, which is no part of Linux (out-of-tree)",
+            Some(false) => "names the function in the kernel module, which is a part of Linux",
+            None => "names the function in the kernel module",
+        };
+        Some(at(&oops.line, because.to_owned()))
+    }
+
+    /// What to do about that module. Whether it fails by itself, or for what another part of the kernel left, no log
+    /// tells.
+    pub(crate) fn module_fix(&self) -> Option<String> {
+        let oops = self.fact.oops.as_ref()?;
+        let module = &oops.module;
+        Some(if oops.is_foreign() == Some(true) {
+            format!(
+                "Remove or roll back what loads the kernel module {module}, such as an agent's DaemonSet or a driver, \
+                 or give it a kernel that it supports. Then replace the node, which removes its pods."
+            )
+        } else {
+            format!(
+                "Use an image with another kernel. If a workload or agent uses the kernel module {module}, stop it \
+                 there. Then replace the node, which removes its pods."
+            )
+        })
+    }
+
+    /// The pod on the node whose DaemonSet is called like that module, if it is no part of Linux. That is a hint, no
+    /// proof: the name need not be of the same program.
+    pub(crate) fn pod_like_module(&self, case: &Case) -> Option<Evidence> {
+        const LEAST: usize = 4;
+        let oops = self.fact.oops.as_ref().filter(|oops| oops.is_foreign() == Some(true))?;
+        let module = oops.module.replace('_', "-");
+        let is_like = |pod: &&Pod| pod.daemon_set().is_some_and(|name| module.len() >= LEAST && name.contains(&module));
+        let pod = case.pods().filter(is_like).max_by_key(|pod| pod.metadata.creation_timestamp)?;
+        let created = pod.metadata.creation_timestamp;
+        let created =
+            created.map_or_else(String::new, |created| format!(", created {}", crate::case::timestamp(created)));
+        Some(Evidence::new(
+            format!("Pod/{}", pod.metadata.name),
+            "metadata.ownerReferences",
+            format!("DaemonSet {}{created}", pod.daemon_set()?),
+            format!("its DaemonSet is named like the kernel module {}", oops.module),
+        ))
     }
 
     /// The command that shows the failed unit's own log, on the instance.

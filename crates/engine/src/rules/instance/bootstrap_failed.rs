@@ -62,7 +62,11 @@ fn check(case: &Case) -> Opinion {
     } else {
         finding
     };
-    let finding = finding.fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = match root.module_fix() {
+        Some(of_module) => finding.fix(of_module),
+        None => finding.fix(fix),
+    };
+    let finding = finding.step(Risk::Inspect, "Read the whole console", logged::command(case));
     let finding = match root.unit_log() {
         Some(command) => {
             finding.step(Risk::Inspect, format!("Read the log of the unit on the instance ({command})"), None)

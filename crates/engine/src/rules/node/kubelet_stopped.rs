@@ -114,7 +114,10 @@ fn check(case: &Case) -> Opinion {
         (Some((word, event)), ..) => {
             format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.'))
         }
-        (None, Some(panic), _) => format!("{}: {}.", panic.fact.means, logged::excerpt(&panic.fact.last.text)),
+        (None, Some(panic), _) => {
+            let module = panic.module_in_words().map_or_else(String::new, |module| format!(" {module}"));
+            format!("{}: {}.{module}", panic.fact.means, logged::excerpt(&panic.fact.last.text))
+        }
         (None, None, Some(image)) => {
             format!("most nodes of its image {image} are silent too, and none of another image: the image may be why.")
         }
@@ -161,7 +164,14 @@ fn check(case: &Case) -> Opinion {
                 Link::new(format!("Event/{}", event.metadata.name), format!("{}: {}", word.reason, event.said())),
             ])
             .fix(word.fix),
-        (None, Some(panic)) => finding.with(panic.evidence()).fix(PANICKED),
+        (None, Some(panic)) => {
+            let more = panic.of_module().into_iter().chain(panic.pod_like_module(case));
+            let finding = finding.with(panic.evidence()).with_all(more);
+            match panic.module_fix() {
+                Some(fix) => finding.fix(fix),
+                None => finding.fix(PANICKED),
+            }
+        }
         (None, None) if orphan => finding
             .fix("Find out whether an instance with that private DNS name still runs. If none does, delete the Node."),
         (None, None) if !finding.fix.is_empty() => finding,
