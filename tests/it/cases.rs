@@ -279,7 +279,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1632-each-try-leaves-something-behind", "its third machine is two seconds too young"),
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
-    ("1693-went-silent-at-breakfast", "a kubelet that stopped with containerd and was not started again"),
     ("1737-ops-cluster-name-nobody-knows", "the private hosted zone that answers for the API server's name"),
     ("1742-three-booked-blocks-one-in-use", "launches that failed and whose NodeClaims are gone"),
 ];

@@ -6,6 +6,7 @@
 
 use crate::fact::{BootStep, Fact, LogLine, Phase, Trouble};
 use crate::journey::Journey;
+use crate::kubelet_stop::KubeletStop;
 use crate::last_words::is_error;
 use crate::quoted::shown;
 use crate::systemd::{CYCLE, FAILED, NOT_STARTED, REACHED, SKIPPED, UP, deleted_job};
@@ -33,6 +34,8 @@ pub(crate) struct Boot {
     has_kubelet: bool,
     /// The lines that name the units of an ordering cycle, until systemd says whose job it deletes.
     cycle: Vec<LogLine>,
+    /// What became of a kubelet that ran.
+    stop: KubeletStop,
 }
 
 /// A process of a unit that failed.
@@ -141,16 +144,11 @@ impl Boot {
 
     /// Takes in a line that one of [`crate::systemd::NEEDLES`] is in; whether it tells of something that does not
     /// start. `text` is the whole of it, without colors.
-    pub(crate) fn hear(
-        &mut self,
-        line: &Line<'_>,
-        text: &str,
-        year: Option<i32>,
-        seen: impl FnOnce() -> LogLine,
-    ) -> bool {
+    pub(crate) fn hear(&mut self, line: &Line<'_>, text: &str, year: Option<i32>, seen: impl Fn() -> LogLine) -> bool {
         if is_of_user_manager(text) {
             return false;
         }
+        self.stop.hear(line, &seen);
         let Some(event) = event(line) else { return false };
         let is_trouble = matches!(event, Event::Failed(_) | Event::Needs(_) | Event::Awaits(..) | Event::Deleted(_));
         if !matches!(event, Event::Awaits(..) | Event::Hint(_) | Event::Exited(_) | Event::ControlExited(_)) {
@@ -159,6 +157,7 @@ impl Boot {
         match event {
             // Another boot may fail as the one before did: what failed counts until something else is known.
             Event::Begins => {
+                self.stop.begins();
                 self.reached = None;
                 self.has_kubelet = false;
                 self.has_ended(false);
@@ -207,6 +206,11 @@ impl Boot {
             }
         }
         is_trouble
+    }
+
+    /// The kubelet says something.
+    pub(crate) fn kubelet_speaks(&mut self, time: Option<DateTime<Utc>>) {
+        self.stop.kubelet_speaks(time);
     }
 
     /// Of processes that fail together the first is the reason: a command behind the end of the main process is not.
@@ -305,7 +309,8 @@ impl Boot {
     }
 
     /// Tells the journey of this machine which step of its boot failed first.
-    pub(crate) fn tell(self, journey: &mut Journey) {
+    pub(crate) fn tell(mut self, journey: &mut Journey) {
+        std::mem::take(&mut self.stop).tell(journey);
         let first = self.failed.iter().position(Failed::stops_boot);
         let Some(at) = first else {
             if let Some(waits) = self.awaits.filter(|waits| waits.is_long() && !self.has_kubelet) {

@@ -53,6 +53,8 @@ pub enum Trouble {
     /// A container or command that has to succeed before Bottlerocket goes on did not.
     BootContainerFailed,
     RuntimeNotUp,
+    /// systemd stopped the kubelet, and did not start it again.
+    KubeletStopped,
     /// The kubelet does not take its flags or its configuration.
     KubeletRefusesConfiguration,
     ImagePullFails,
@@ -232,6 +234,9 @@ pub struct Fact {
     /// In which module of the kernel it happened, if it is a panic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oops: Option<Oops>,
+    /// The end of containerd with which systemd stopped the kubelet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_end: Option<RuntimeEnd>,
     pub first: LogLine,
     pub last: LogLine,
 }
@@ -276,6 +281,15 @@ pub struct ScriptEnd {
     /// Its last command, behind the substitutions in it, as far as `set -x` shows them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<LogLine>,
+}
+
+/// That containerd ended, and when it was up again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RuntimeEnd {
+    pub ended: LogLine,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<LogLine>,
 }
 
 /// The module of the kernel in whose code a fault lies.
@@ -338,6 +352,7 @@ impl Fact {
             boot: None,
             script: None,
             oops: None,
+            runtime_end: None,
             first: seen.clone(),
             last: seen,
         }
@@ -391,6 +406,9 @@ impl Fact {
         }
         if self.oops.is_none() {
             self.oops = other.oops.take();
+        }
+        if self.runtime_end.is_none() {
+            self.runtime_end = other.runtime_end.take();
         }
         for (name, value) in std::mem::take(&mut other.names) {
             self.names.entry(name).or_insert(value);

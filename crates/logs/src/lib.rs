@@ -13,6 +13,7 @@ pub mod fact;
 mod framing;
 mod head;
 pub mod journey;
+mod kubelet_stop;
 mod last_words;
 mod machines;
 mod oops;

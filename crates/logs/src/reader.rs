@@ -462,6 +462,9 @@ impl<'f> OneFile<'f> {
         if fits && is_of_machine && self.boot.hear(&line, &text, self.year, seen) {
             self.known += 1;
         }
+        if line.program.as_deref() == Some(KUBELET) && is_of_machine {
+            self.boot.kubelet_speaks(line.time);
+        }
         if let Some(program) = line.program.as_deref() {
             let proves = said.as_ref().is_some_and(|said| said.known.row.blocks.is_some());
             if let Some(fact) = self.last_words.hear(program, (&line.message, &message), proves, seen) {
@@ -711,6 +714,7 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
             boot: None,
             script: before.script,
             oops: before.oops,
+            runtime_end: None,
             first: seen.clone(),
             last: seen,
         },

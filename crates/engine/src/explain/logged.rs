@@ -7,6 +7,7 @@ use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
 use crate::explain::denial::{self, Denial};
 use crate::objects::{Node, Pod};
+use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{BootStep, Fact, LogLine, Oops, Phase, Reason, ScriptEnd, Trouble};
 use logs::journey::Journey;
 use logs::table::{is_about_others, program_of};
@@ -62,6 +63,16 @@ pub(crate) fn of_kind<'w>(case: &Case<'w>, trouble: Trouble) -> Option<Root<'w>>
         let fact = journey.open().into_iter().find(|fact| fact.trouble == trouble)?;
         Some(Root { fact, journey, whose: LogOwner::Own })
     })
+}
+
+/// That systemd stopped the kubelet shortly before the Node fell silent: what ran for longer since was started again.
+pub(crate) fn stopped_kubelet<'w>(case: &Case<'w>, silent: DateTime<Utc>) -> Option<Root<'w>> {
+    /// The node controller waits 50 seconds, and longer if it has just started.
+    /// Source: kubernetes v1.36.3 cmd/kube-controller-manager/app/options/nodelifecyclecontroller.go,
+    /// pkg/controller/nodelifecycle/config/v1alpha1/defaults.go.
+    const SHORTLY: TimeDelta = TimeDelta::minutes(5);
+    of_kind(case, Trouble::KubeletStopped)
+        .filter(|root| root.fact.last.time.is_some_and(|at| at <= silent && silent - at <= SHORTLY))
 }
 
 /// The root of the trouble of one log.
@@ -150,6 +161,10 @@ fn explains(case: &Case, fact: &Fact) -> bool {
             | Trouble::BootstrapFailed
             | Trouble::KernelPanicked
     );
+    // Only a Node whose kubelet has reported can tell whether a stop was meant to last.
+    if fact.trouble == Trouble::KubeletStopped && matches!(case.stage(), Stage::Join | Stage::Register) {
+        return false;
+    }
     match case.stage() {
         Stage::Launch => fact.blocks == Phase::Booted,
         // A kubelet that ends has not joined, however far it came by then.
@@ -345,6 +360,24 @@ impl Root<'_> {
         said.chain(commands).collect()
     }
 
+    /// When and with what systemd stopped the kubelet, as the end of a sentence and what follows it.
+    pub(crate) fn stop_in_words(&self) -> String {
+        let stopped = told_at(&self.fact.last);
+        let Some(end) = &self.fact.runtime_end else {
+            return format!("systemd stopped it{stopped}, and nothing started it again.");
+        };
+        let up = end.up.as_ref().map_or_else(String::new, |up| format!(" containerd came back{}.", told_at(up)));
+        format!("systemd stopped it{stopped}, when containerd ended, and nothing started it again.{up}")
+    }
+
+    /// The lines of containerd's end and return.
+    pub(crate) fn of_runtime_end(&self) -> Vec<Evidence> {
+        let Some(end) = &self.fact.runtime_end else { return Vec::new() };
+        let ended = at(&end.ended, "a unit that requires containerd is stopped with it".to_owned());
+        let up = end.up.iter().map(|up| at(up, "what systemd stopped with containerd does not come back".to_owned()));
+        std::iter::once(ended).chain(up).collect()
+    }
+
     /// In which module of the kernel it panicked, as a sentence of its own.
     pub(crate) fn module_in_words(&self) -> Option<String> {
         let Oops { module, function, calls, .. } = self.fact.oops.as_ref()?;
@@ -498,6 +531,11 @@ pub(crate) fn last_steps(case: &Case) -> impl Iterator<Item = Evidence> {
 fn came_to(journey: &Journey) -> Option<Evidence> {
     let (phase, milestone) = journey.came_to()?;
     Some(at(&milestone.last, format!("the last step that the log shows: {}", phase.in_words())))
+}
+
+/// ` at 2026-01-15 11:52:00Z`, if the line has a time.
+fn told_at(line: &LogLine) -> String {
+    line.time.map_or_else(String::new, |time| format!(" at {}", crate::case::timestamp(time)))
 }
 
 pub(crate) fn told(fact: &Fact, because: &str) -> Evidence {

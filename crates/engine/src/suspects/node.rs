@@ -340,11 +340,14 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
     },
 };
 
-/// A Node whose kubelet has posted a status and no longer does. The verdict itself names a kernel panic.
+/// A Node whose kubelet has posted a status and no longer does. The verdict itself names a kernel panic, and a kubelet
+/// that systemd stopped.
 fn silent<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Condition)> {
     if logged::of_kind(case, Trouble::KernelPanicked).is_some() {
         return None;
     }
     let node = case.node?;
-    Some((node, node.condition("Ready").filter(|c| c.reason == "NodeStatusUnknown")?))
+    let ready = node.condition("Ready").filter(|c| c.reason == "NodeStatusUnknown")?;
+    let stopped = ready.last_transition_time.and_then(|silent| logged::stopped_kubelet(case, silent));
+    stopped.is_none().then_some((node, ready))
 }

@@ -7,7 +7,7 @@ use crate::case::left_taint::OUT_OF_SERVICE;
 use crate::cluster_state::memo::Memo;
 use crate::explain::commands;
 use crate::explain::instance_questions::ask_the_instance;
-use crate::explain::logged;
+use crate::explain::logged::{self, Root};
 use crate::explain::repair;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node};
@@ -43,6 +43,13 @@ const SHORTLY: TimeDelta = TimeDelta::minutes(15);
 const PANICKED: &str = "Read the console above the panic. A name in brackets behind a function is the kernel module in \
                         which it happened. Remove or roll back what loads that module, or boot another kernel. Then \
                         replace the node, which removes its pods.";
+
+const STOPPED: &str = "Start the kubelet on the instance (systemctl start kubelet), which keeps its pods. Or replace \
+                       the node, which removes them. Then find out what stopped it.";
+
+const STOPPED_WITH_RUNTIME: &str = "Start the kubelet on the instance (systemctl start kubelet), which keeps its pods. \
+                                    Or replace the node, which removes them. Then read why containerd ended. For new \
+                                    nodes, use an image whose kubelet comes back with containerd.";
 
 /// An Event about the node right before its kubelet fell silent, and its meaning.
 struct LastWord {
@@ -109,15 +116,12 @@ fn check(case: &Case) -> Opinion {
     };
     let said = last_word(case, ready);
     let image = silent_image(case);
-    let panic = logged::of_kind(case, Trouble::KernelPanicked).filter(|_| said.is_none());
-    let why = match (said, &panic, &image) {
+    let logged = logged_end(case, ready).filter(|_| said.is_none());
+    let why = match (said, &logged, &image) {
         (Some((word, event)), ..) => {
             format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.'))
         }
-        (None, Some(panic), _) => {
-            let module = panic.module_in_words().map_or_else(String::new, |module| format!(" {module}"));
-            format!("{}: {}.{module}", panic.fact.means, logged::excerpt(&panic.fact.last.text))
-        }
+        (None, Some(logged), _) => end_in_words(logged),
         (None, None, Some(image)) => {
             format!("most nodes of its image {image} are silent too, and none of another image: the image may be why.")
         }
@@ -153,7 +157,7 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
-    let finding = match (said, panic) {
+    let finding = match (said, logged) {
         (Some((word, event)), _) => finding
             .with(
                 Evidence::new(format!("Event/{}", event.metadata.name), "reason", word.reason, word.because)
@@ -164,14 +168,7 @@ fn check(case: &Case) -> Opinion {
                 Link::new(format!("Event/{}", event.metadata.name), format!("{}: {}", word.reason, event.said())),
             ])
             .fix(word.fix),
-        (None, Some(panic)) => {
-            let more = panic.of_module().into_iter().chain(panic.pod_like_module(case));
-            let finding = finding.with(panic.evidence()).with_all(more);
-            match panic.module_fix() {
-                Some(fix) => finding.fix(fix),
-                None => finding.fix(PANICKED),
-            }
-        }
+        (None, Some(logged)) => of_log(case, &logged, finding),
         (None, None) if orphan => finding
             .fix("Find out whether an instance with that private DNS name still runs. If none does, delete the Node."),
         (None, None) if !finding.fix.is_empty() => finding,
@@ -187,6 +184,33 @@ fn check(case: &Case) -> Opinion {
     );
     let finding = held_pods(case, node, repair::or_replace(case, finding));
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
+}
+
+/// What the node's own log says of the end of its kubelet.
+fn logged_end<'w>(case: &Case<'w>, ready: &Condition) -> Option<Root<'w>> {
+    let stopped = || logged::stopped_kubelet(case, ready.last_transition_time?);
+    logged::of_kind(case, Trouble::KernelPanicked).or_else(stopped)
+}
+
+fn end_in_words(logged: &Root<'_>) -> String {
+    if logged.fact.trouble == Trouble::KubeletStopped {
+        return logged.stop_in_words();
+    }
+    let module = logged.module_in_words().map_or_else(String::new, |module| format!(" {module}"));
+    format!("{}: {}.{module}", logged.fact.means, logged::excerpt(&logged.fact.last.text))
+}
+
+fn of_log(case: &Case, logged: &Root<'_>, finding: Finding) -> Finding {
+    let finding = finding.with(logged.evidence());
+    if logged.fact.trouble == Trouble::KubeletStopped {
+        let fix = if logged.fact.runtime_end.is_some() { STOPPED_WITH_RUNTIME } else { STOPPED };
+        return finding.with_all(logged.of_runtime_end()).fix(fix);
+    }
+    let finding = finding.with_all(logged.of_module()).with_all(logged.pod_like_module(case));
+    match logged.module_fix() {
+        Some(fix) => finding.fix(fix),
+        None => finding.fix(PANICKED),
+    }
 }
 
 /// Adds the deleted pods that cannot end. Only the kubelet confirms that a pod has ended. Until then its volumes stay
