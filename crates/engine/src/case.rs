@@ -61,7 +61,7 @@ use crate::upstream::former_words::Words;
 use crate::upstream::karpenter::{Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::provider_id::is_elsewhere;
 use crate::upstream::text_hash::{HashKey, TextHash};
-use crate::upstream::unplaced::PlacementObstacle;
+use crate::upstream::unplaced::{PlacementObstacle, is_refusal};
 use chrono::{DateTime, SubsecRound, Utc};
 use logs::fact::{Phase, Trouble};
 use readers::userdata::UserData;
@@ -119,10 +119,15 @@ impl<'w> Case<'w> {
             return None;
         }
         let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
+        let events: Vec<_> = cluster.claim_events_of_pool(pool.name()).collect();
+        let is_refused = events.iter().any(|event| pool_wait::is_refused_launch(event));
+        let waited_for_since = if is_refused { waited_for_since(cluster, pool) } else { None };
+        let claims = cluster.claims_of_pool(pool.name()).collect();
+        let history = pool_wait::History { events, claims, waited_for_since };
         let lacking = lacking_in(cluster, pool, class.map(|c| &c.class)).map(|(unplaced, _)| unplaced);
         let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
         let unplaced = unplaced.chain(uncounted_in(cluster, pool));
-        let wait = pool_wait::pool_wait(judging, pool, class.map(|c| &c.class), unplaced)
+        let wait = pool_wait::pool_wait(judging, pool, class.map(|c| &c.class), &history, unplaced)
             .or_else(|| unserved_wait(judging, pool, class))
             .or_else(|| refused_claims_wait(judging, pool))
             .or_else(|| deferred::wait(judging, pool, class.map(|c| &c.class)))
@@ -655,6 +660,13 @@ fn undersized_nodes_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> imp
 fn waiting_pods(cluster: &ClusterState) -> impl Iterator<Item = &Pod> {
     let waits = |pod: &&Pod| pod.unscheduled().is_some() && pod.metadata.deletion_timestamp.is_none();
     cluster.pods_without_node().filter(waits).filter(|pod| !is_karpenter(pod))
+}
+
+/// Since when a pod waits that the NodePool admits, and that Karpenter refuses for nothing that is the pod's own.
+fn waited_for_since(cluster: &ClusterState, pool: &NodePool) -> Option<DateTime<Utc>> {
+    let is_asked_for = |pod: &&Pod| !cluster.events_about_pod(pod).any(is_refusal);
+    let waiting = failing_round::held_up(cluster, pool).filter(is_asked_for);
+    waiting.filter_map(|pod| pod.metadata.creation_timestamp).min()
 }
 
 /// Pods for which no machine of the NodePool is large enough, though not for their own size.

@@ -17,9 +17,10 @@ pub fn pool_wait<'a>(
     judging: Judging<'a>,
     pool: &NodePool,
     class: Option<&NodeClass>,
+    history: &History<'a>,
     unplaced: impl Iterator<Item = Unplaced<'a>>,
 ) -> Option<Wait> {
-    let Judging { cluster, now, thresholds: t } = judging;
+    let Judging { now, thresholds: t, .. } = judging;
     let object = format!("NodePool/{}", pool.name());
     if let Some(condition) =
         ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|type_| pool.condition(type_)).find(|c| {
@@ -44,14 +45,12 @@ pub fn pool_wait<'a>(
     if let Some(wait) = class.and_then(|class| architecture_wait(pool, class, t)) {
         return Some(wait);
     }
-    let claim_events: Vec<&Event> = cluster.claim_events_of_pool(pool.name()).collect();
-    let claims: Vec<&NodeClaim> = cluster.claims_of_pool(pool.name()).collect();
-    let died = died_at_start(&claim_events, claims.iter().copied());
+    let claims = &history.claims;
+    let died = died_at_start(&history.events, claims.iter().copied());
     if let Some(wait) = dying_wait(judging, &died, STILL_ASKED_FOR) {
         return Some(wait);
     }
-    capacity_wait(judging, claim_events, &claims)
-        .or_else(|| unplaced_wait(unplaced.filter(|u| u.waits(now)), &claims, t))
+    capacity_wait(judging, history).or_else(|| unplaced_wait(unplaced.filter(|u| u.waits(now)), claims, t))
 }
 
 /// While pods wait, Karpenter tries again as soon as a refused offering leaves its cache. If it is silent for much
@@ -59,22 +58,44 @@ pub fn pool_wait<'a>(
 /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
 pub const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
 
-/// A NodePool for which EC2 has no capacity.
-fn capacity_wait(judging: Judging, claim_events: Vec<&Event>, claims: &[&NodeClaim]) -> Option<Wait> {
+/// While one pod waits all the time, Karpenter still asks for it, however long the pool's offerings stay in the caches
+/// of what is unavailable: half of the hour for which Events are kept.
+const ASKED_FOR_BY_A_POD: TimeDelta = TimeDelta::minutes(30);
+
+/// What is left of the NodeClaims of a NodePool.
+#[derive(Debug)]
+pub struct History<'a> {
+    /// Those about claims that are gone, too.
+    pub events: Vec<&'a Event>,
+    pub claims: Vec<&'a NodeClaim>,
+    /// Since when a pod waits that could have a machine of the NodePool.
+    pub waited_for_since: Option<DateTime<Utc>>,
+}
+
+/// Whether Karpenter deleted the NodeClaim, for EC2 has nothing for it, or a quota, a full subnet or reservation is in
+/// the way. Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/launch.go `launchNodeClaim`.
+pub fn is_refused_launch(event: &Event) -> bool {
+    event.reason == "InsufficientCapacityError"
+}
+
+/// A NodePool whose NodeClaims are refused, one after the other.
+fn capacity_wait(judging: Judging, history: &History<'_>) -> Option<Wait> {
     let Judging { now, thresholds: t, .. } = judging;
-    let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
+    let refused = history.events.iter().copied().filter(|e| is_refused_launch(e));
     let mut refused: Vec<&Event> = refused.filter(|e| e.last_seen().is_some()).collect();
     refused.sort_by_key(|e| std::cmp::Reverse(e.last_seen()));
     // One series, without a silence in it.
     let mut next = now;
     let follows = |e: &&Event| {
         let at = e.last_seen().unwrap_or(next);
-        std::mem::replace(&mut next, at) - at <= STILL_ASKED_FOR
+        let is_waited_for = history.waited_for_since.is_some_and(|since| since <= at);
+        let at_most = if is_waited_for { ASKED_FOR_BY_A_POD } else { STILL_ASKED_FOR };
+        std::mem::replace(&mut next, at) - at <= at_most
     };
     let refusals: Vec<&Event> = refused.into_iter().take_while(follows).collect();
     let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
     // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
-    let answered = claims.iter().any(|c| {
+    let answered = history.claims.iter().any(|c| {
         c.metadata.creation_timestamp.is_some_and(|at| at >= first)
             || refusals.iter().any(|e| e.involved_object.name == c.name())
     });

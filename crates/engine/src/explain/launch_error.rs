@@ -60,6 +60,8 @@ impl LaunchError {
 
 const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 --query \
                       'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
+const RESERVATIONS: &str = "aws ec2 describe-capacity-reservations --query \
+     'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount]'";
 const SCP_FIX: &str = "Allow what Karpenter requests in the service control policy, or request only what it allows. \
                        Often it restricts a tag (spec.tags of the node class), a region, an encrypted volume or an \
                        instance type. For network-interface/* it often forbids a public IP: set \
@@ -362,7 +364,8 @@ const ERRORS: &[LaunchError] = &[
         FaultIn::Requirements,
         "the capacity reservation is used up",
         "Enlarge the reservation, or allow other capacity types.",
-    ),
+    )
+    .see(RESERVATIONS),
     // An interruptible reservation, while its owner takes it back. A capacity error since 1.14.3.
     // Source: karpenter-provider-aws v1.15.0 pkg/errors/errors.go `capacityReservationStateUnavailableErrorCode`.
     LaunchError::new(
@@ -372,10 +375,7 @@ const ERRORS: &[LaunchError] = &[
         "Allow other capacity types, or select another reservation. Karpenter uses the reservation again when it is \
          available.",
     )
-    .see(
-        "aws ec2 describe-capacity-reservations --query \
-         'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount]'",
-    ),
+    .see(RESERVATIONS),
     // A capacity error since 1.14.3. Karpenter sets no highest price, so it is EC2's own: the on-demand price.
     // Source: karpenter-provider-aws v1.15.0 pkg/errors/errors.go `unfulfillableCapacityErrorCodes`.
     LaunchError::new(

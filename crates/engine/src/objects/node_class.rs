@@ -145,9 +145,16 @@ pub struct CapacityReservation {
     pub instance_type: String,
     #[serde(deserialize_with = "nullable")]
     pub availability_zone: String,
+    /// `default` or `capacity-block`. Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass_status.go.
+    #[serde(deserialize_with = "nullable")]
+    pub reservation_type: String,
 }
 
 impl CapacityReservation {
+    pub fn is_capacity_block(&self) -> bool {
+        self.reservation_type == "capacity-block"
+    }
+
     /// The value that the reservation fixes for this label of the node.
     /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/offering/provider.go `createOfferings`.
     fn decides(&self, key: &str) -> Option<&str> {

@@ -4,8 +4,9 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
 use crate::explain::launch_blame;
-use crate::explain::launch_error::{self, FaultIn};
+use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodeClass, NodePool};
 use crate::rules::Rule;
@@ -66,7 +67,8 @@ fn check(case: &Case) -> Opinion {
             )
         }
     };
-    let narrow = if refusal.is_none() { narrowest(case) } else { None };
+    let narrow = if refusal.is_none() { narrowest(case) } else { one_block_of_several(case, message) };
+    let is_of_block = refusal.is_some() && narrow.is_some();
     if let Some(narrow) = &narrow {
         summary.push_str(", ");
         summary.push_str(&narrow.why);
@@ -97,7 +99,7 @@ fn check(case: &Case) -> Opinion {
     }
     let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
     let blame = match refusal.map(|r| r.fault) {
-        None if narrow.is_some() => narrow.map(|narrow| narrow.blame),
+        _ if narrow.is_some() => narrow.map(|narrow| narrow.blame),
         None | Some(FaultIn::Requirements) => Some(requirements()),
         Some(FaultIn::Class(field)) => case.class_field(field),
         _ => None,
@@ -110,7 +112,19 @@ fn check(case: &Case) -> Opinion {
          weight.",
         |r| r.fix,
     ));
-    finding = match refusal.and_then(|r| r.command) {
+    finding = with_steps(finding, refusal, pool);
+    if let Some(class) = case.class().filter(|_| is_of_block) {
+        finding = finding.fix(ONE_BLOCK).step(Risk::Mutating, "Select one capacity block", Some(commands::edit(class)));
+    }
+    if let Some(in_aws) = refusal.and_then(|refusal| launch_blame::in_aws(case, refusal, message)) {
+        finding = in_aws.onto(finding);
+    }
+    finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
+    finding.into()
+}
+
+fn with_steps(finding: Finding, refusal: Option<&LaunchError>, pool: &str) -> Finding {
+    match refusal.and_then(|r| r.command) {
         Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())).step(
             Risk::Mutating,
             "Or change what the NodePool requests",
@@ -123,12 +137,28 @@ fn check(case: &Case) -> Opinion {
                 Some(format!("kubectl get nodepool {pool} -o jsonpath='{{.spec.template.spec.requirements}}'")),
             )
             .step(Risk::Mutating, "Allow more", Some(format!("kubectl edit nodepool {pool}"))),
-    };
-    if let Some(in_aws) = refusal.and_then(|refusal| launch_blame::in_aws(case, refusal, message)) {
-        finding = in_aws.onto(finding);
     }
-    finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
-    finding.into()
+}
+
+const ONE_BLOCK: &str = "Give each capacity block a node class and a NodePool of its own: select it by its id in \
+                         capacityReservationSelectorTerms. Karpenter then asks for each of them. Or allow other \
+                         capacity types. This disrupts no node.";
+
+/// The capacity blocks of which a launch asks for one, if a full one refuses it: CreateFleet accepts no more in a
+/// request. Sources: karpenter-provider-aws v1.14.1 pkg/providers/instance/filter/filter.go `CapacityBlockFilter`;
+/// aws/karpenter-provider-aws#8514.
+fn one_block_of_several(case: &Case, message: &str) -> Option<Narrow> {
+    let (pool, class) = (case.pool()?, case.class()?);
+    let blocks = pool.reservations(class).filter(|reservation| reservation.is_capacity_block()).count();
+    let is_full = message.contains("ReservationCapacityExceeded");
+    (is_full && blocks > 1).then(|| Narrow {
+        why: format!(
+            "and a launch asks for only one of the {blocks} capacity blocks that {} {} selects for it",
+            class.kind,
+            class.name()
+        ),
+        blame: Blame::class(class).field("spec.capacityReservationSelectorTerms"),
+    })
 }
 
 /// The setting that leaves EC2 little choice, and its object.
