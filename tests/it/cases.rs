@@ -280,7 +280,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
     ("1737-ops-cluster-name-nobody-knows", "the private hosted zone that answers for the API server's name"),
-    ("1742-three-booked-blocks-one-in-use", "launches that failed and whose NodeClaims are gone"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

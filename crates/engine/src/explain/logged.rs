@@ -366,7 +366,7 @@ impl Root<'_> {
         let Some(end) = &self.fact.runtime_end else {
             return format!("systemd stopped it{stopped}, and nothing started it again.");
         };
-        let up = end.up.as_ref().map_or_else(String::new, |up| format!(" containerd came back{}.", told_at(up)));
+        let up = end.up.as_ref().map_or_else(String::new, |up| format!(" Only containerd came back{}.", told_at(up)));
         format!("systemd stopped it{stopped}, when containerd ended, and nothing started it again.{up}")
     }
 
