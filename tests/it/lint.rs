@@ -1138,6 +1138,20 @@ fn a_karpenter_does_not_serve_the_versions_before_its_own() {
 }
 
 #[test]
+fn v1beta1_beside_v1_in_one_file() {
+    let v1 = of_alias("al2023@latest", "role: r");
+    let beta = pool("{key: a, operator: Exists}").replace("karpenter.sh/v1", "karpenter.sh/v1beta1");
+    let both = |pool: &str| shown(&found_in("f", &format!("{v1}---\n{pool}")));
+    assert_eq!(both(&beta), ["Warning ApiVersionNotServed f:8:1"]);
+    assert_eq!(both(&pool("{key: a, operator: Exists}")), [""; 0]);
+    // Alone nothing names the version of Karpenter, and Karpenter writes NodeClaims itself.
+    assert_eq!(shown(&found_in("f", &beta)), [""; 0]);
+    let old = v1.replace("karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1");
+    assert_eq!(shown(&found_in("f", &format!("{old}---\n{beta}"))), [""; 0]);
+    assert_eq!(both("apiVersion: karpenter.sh/v1beta1\nkind: NodeClaim\nmetadata: {name: a}\n"), [""; 0]);
+}
+
+#[test]
 fn exit_codes_and_formats() {
     let fine = class("AL2023", "#!/bin/bash\ntrue\n");
     let Answer { code, out, err } = run(&["-f", "-"], &fine);

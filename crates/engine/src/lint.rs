@@ -256,11 +256,14 @@ const USER_DATA: &str = "UserData";
 pub fn lint(files: Files, family: Option<Family>) -> Report {
     let mut report = Report { looked_at: files.user_data.len(), templates: files.templates, ..Report::default() };
     report.upgrade = Upgrade::to(files.target);
+    let v1 = files.objects.iter().filter(|(object, _)| former::is_v1(object));
+    let of_v1: BTreeSet<String> = v1.map(|(_, piece)| piece.file.clone()).collect();
     for (version, objects) in &files.former {
         report.notes.push(former::told(version, objects));
-        if let Some(karpenter) = files.target.karpenter {
-            report.findings.extend(former::not_served(version, objects, karpenter));
-        }
+        report.findings.extend(match files.target.karpenter {
+            Some(karpenter) => former::not_served(version, objects, karpenter),
+            None => former::beside_v1(version, objects, &of_v1),
+        });
     }
     let mut ignores = ignore::Ignores::default();
     for (file, text) in &files.user_data {

@@ -5,6 +5,7 @@ use super::{Level, LintFinding, Mistake};
 use crate::api::Blame;
 use crate::objects::input::{Input, Object};
 use crate::upstream::karpenter::Version;
+use std::collections::BTreeSet;
 
 /// An object of such a version.
 #[derive(Debug)]
@@ -25,6 +26,22 @@ impl Former {
             piece,
         }
     }
+
+    fn at(&self, mistake: Mistake) -> LintFinding {
+        mistake.at(&self.piece.file, self.piece.place(Some("apiVersion"), None))
+    }
+}
+
+/// The finding about an apiVersion that Karpenter does not serve. `why` ends the sentence.
+pub fn refusal(level: Level, blame: Blame, written: &str, why: &str, fix: Option<String>) -> Mistake {
+    Mistake {
+        level,
+        cause: "ApiVersionNotServed".to_owned(),
+        message: format!("{} {} has the apiVersion {written}, {why}.", blame.kind, blame.name),
+        fix,
+        blame: blame.field("apiVersion"),
+        grave: false,
+    }
 }
 
 /// Findings about objects of this apiVersion that people write, if this Karpenter does not serve it.
@@ -34,20 +51,39 @@ pub fn not_served(version: &str, objects: &[Former], karpenter: Version) -> Vec<
     if karpenter < until {
         return Vec::new();
     }
-    let mut findings = Vec::new();
-    for object in objects.iter().filter(|object| !object.is_of_karpenter) {
-        let Former { kind, name, piece, .. } = object;
-        let mistake = Mistake {
-            level: Level::Error,
-            cause: "ApiVersionNotServed".to_owned(),
-            message: format!("{kind} {name} has the apiVersion {version}, which Karpenter {karpenter} does not serve."),
-            fix: None,
-            blame: Blame::object(version, kind, name).field("apiVersion"),
-            grave: false,
-        };
-        findings.push(mistake.at(&piece.file, piece.place(Some("apiVersion"), None)));
+    let written = objects.iter().filter(|object| !object.is_of_karpenter);
+    let finding = |object: &Former| {
+        let blame = Blame::object(version, &object.kind, &object.name);
+        let why = format!("which Karpenter {karpenter} does not serve");
+        object.at(refusal(Level::Error, blame, version, &why, None))
+    };
+    written.map(finding).collect()
+}
+
+/// Findings about objects of v1beta1 that stand in one file with objects of v1. Only Karpenter 1.0 serves both. Alone,
+/// either may be right: nothing in such a file names the version of Karpenter.
+// core v1.0.0 pkg/apis/crds/karpenter.sh_nodepools.yaml has both versions; v1.1.0 has only v1, v0.37.0 only v1beta1
+pub fn beside_v1(version: &str, objects: &[Former], of_v1: &BTreeSet<String>) -> Vec<LintFinding> {
+    if !version.ends_with("v1beta1") {
+        return Vec::new();
     }
-    findings
+    let written = objects.iter().filter(|object| !object.is_of_karpenter && of_v1.contains(&object.piece.file));
+    let finding = |object: &Former| {
+        let blame = Blame::object(version, &object.kind, &object.name);
+        let why = "beside objects of v1 in this file. Only Karpenter 1.0 serves both";
+        object.at(refusal(Level::Warning, blame, version, why, None))
+    };
+    written.map(finding).collect()
+}
+
+/// Whether the object is of v1, the version after v1beta1.
+pub fn is_v1(object: &Object) -> bool {
+    let version = match object {
+        Object::NodePool(pool) => pool.api_version.as_str(),
+        Object::NodeClass(class) => class.api_version.as_str(),
+        _ => return false,
+    };
+    matches!(version, "karpenter.sh/v1" | "karpenter.k8s.aws/v1")
 }
 
 /// The apiVersion of an object that the current Karpenter does not read.

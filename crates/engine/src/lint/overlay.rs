@@ -1,7 +1,7 @@
 //! Mistakes in a NodeOverlay that its schema does not have.
 
 use super::place::{Piece, Place};
-use super::{Level, Mistake};
+use super::{Level, Mistake, former};
 use crate::api::Blame;
 use crate::upstream::schemas;
 use readers::userdata::has_expansion;
@@ -39,18 +39,9 @@ fn version(blame: &Blame, written: &str) -> Option<Mistake> {
     if written == API_VERSION || has_expansion(written) {
         return None;
     }
-    Some(Mistake {
-        level: Level::Error,
-        cause: "ApiVersionNotServed".to_owned(),
-        message: format!(
-            "{} has the apiVersion {written}, which Karpenter {} does not serve.",
-            blame.object,
-            schemas::KARPENTER
-        ),
-        fix: Some(format!("Write apiVersion: {API_VERSION}.")),
-        blame: blame.clone().field("apiVersion"),
-        grave: false,
-    })
+    let why = format!("which Karpenter {} does not serve", schemas::KARPENTER);
+    let fix = format!("Write apiVersion: {API_VERSION}.");
+    Some(former::refusal(Level::Error, blame.clone(), written, &why, Some(fix)))
 }
 
 fn of_ec2(blame: &Blame, resource: &str) -> Mistake {
