@@ -353,6 +353,65 @@ fn requirements_that_no_machine_meets() {
 }
 
 #[test]
+fn instance_types_that_other_requirements_exclude() {
+    let found = |requirements: &[&str]| {
+        let more = requirements.join("\n      - ");
+        shown(&found_in("f", &pool(&more)))
+    };
+    let arch = |arch: &str| format!("{{key: kubernetes.io/arch, operator: In, values: [{arch}]}}");
+    let family = |names: &str| format!("{{key: karpenter.k8s.aws/instance-family, operator: In, values: [{names}]}}");
+    let category = "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, r]}";
+    let newer = "{key: karpenter.k8s.aws/instance-generation, operator: Gt, values: [\"5\"]}";
+    let type_ = "{key: node.kubernetes.io/instance-type, operator: In, values: [m7g.large, m6g.large]}";
+    let first = ["Error ExcludingRequirements f:9:64"];
+    assert_eq!(found(&[&family("m5, c5"), &arch("arm64")]), first);
+    assert_eq!(found(&[&family("m7g"), &arch("amd64")]), first);
+    assert_eq!(found(&[&family("m5"), category]), first);
+    assert_eq!(found(&[&family("m5, c5"), newer]), first);
+    assert_eq!(found(&[type_, &arch("amd64")]), ["Error ExcludingRequirements f:9:63"]);
+    assert_eq!(found(&[type_, &family("m5")]), ["Error ExcludingRequirements f:9:63"]);
+    for [one, other] in [
+        [family("m5, m7g"), arch("arm64")],
+        [family("m7g"), arch("arm64, amd64")],
+        [family("r5, m5"), category.to_owned()],
+        [family("m5, m6i"), newer.to_owned()],
+        [family("\"${FAMILY}\""), arch("arm64")],
+        [family("m5"), arch("\"${ARCH}\"")],
+        [family("m7g"), type_.to_owned()],
+    ] {
+        assert_eq!(found(&[&one, &other]), [""; 0], "{one} {other}");
+    }
+}
+
+#[test]
+fn an_operating_system_that_the_class_does_not_offer() {
+    let found = |alias: &str, requirement: &str| {
+        shown(&found_in("f", &format!("{}---\n{}", pool(requirement), of_alias(alias, "role: r"))))
+    };
+    let os = |values: &str| format!("{{key: kubernetes.io/os, operator: In, values: [{values}]}}");
+    assert_eq!(found("windows2022@latest", &os("linux")), ["Error SystemNotOffered f:9:47"]);
+    assert_eq!(found("al2023@latest", &os("windows")), ["Error SystemNotOffered f:9:47"]);
+    assert_eq!(
+        found("al2023@latest", "{key: beta.kubernetes.io/os, operator: NotIn, values: [linux]}"),
+        ["Error SystemNotOffered f:9:55"]
+    );
+    let arm = "{key: kubernetes.io/arch, operator: In, values: [arm64]}";
+    assert_eq!(found("windows2022@latest", arm), ["Error SystemNotOffered f:9:49"]);
+    for (alias, requirement) in [
+        ("windows2022@latest", os("windows")),
+        ("windows2022@latest", os("linux, windows")),
+        ("al2023@latest", os("linux")),
+        ("al2023@latest", os("\"${OS}\"")),
+        ("al2023@latest", arm.to_owned()),
+        ("bottlerocket@latest", "{key: kubernetes.io/os, operator: Exists}".to_owned()),
+    ] {
+        assert_eq!(found(alias, &requirement), [""; 0], "{alias} {requirement}");
+    }
+    // Its value is the mistake.
+    assert_eq!(found("al2023@latest", &os("Linux")), ["Error UnknownValue f:9:56"]);
+}
+
+#[test]
 fn a_node_pool_that_names_no_class_among_several() {
     let requirement = "{key: kubernetes.io/os, operator: In, values: [linux]}";
     let class = class("AL2023", "#!/bin/bash\ntrue\n");
@@ -756,6 +815,7 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("669-toml-wrapped-into-mime", "NoInterpreter"),
     ("713-kubelet-argument-that-does-not-exist", "UnknownFlag"),
     ("853-custom-family-knows-no-windows-addresses", "EntryReplaced"),
+    ("853-custom-family-knows-no-windows-addresses", "SystemNotOffered"),
     ("1111-logs-and-exec-refused", "EntryReplaced"),
     ("1129-big-machine-without-its-fast-cards", "ReservationUnused"),
     ("905-hundred-gigabytes-on-the-wrong-disk", "VolumeOfAnotherFamily"),

@@ -2,13 +2,14 @@
 //! network.
 
 use super::flaw::Flaw;
+use super::requirements;
 use crate::case::duration;
 use crate::facts::network_plugin;
 use crate::objects::{DaemonSet, NodeClass, NodePool, Requirement};
 use crate::upstream::karpenter::REGISTRATION_TIMEOUT;
 use crate::upstream::startup_taint;
 use chrono::TimeDelta;
-use readers::userdata::has_expansion;
+use readers::userdata::{Family, has_expansion};
 
 /// All contradictions of a NodePool. `class` is `None` if it is not known. `launched` says whether the NodePool has
 /// machines.
@@ -18,9 +19,10 @@ pub fn flaws<'o>(
     launched: bool,
     daemon_sets: impl Iterator<Item = &'o DaemonSet>,
 ) -> Vec<Flaw> {
-    let of_class = class
-        .into_iter()
-        .flat_map(|class| [zones(pool, class), reservations(pool, class).filter(|flaw| !(flaw.fatal && launched))]);
+    let is_possible = |flaw: &Flaw| !(flaw.fatal && launched);
+    let of_class = class.into_iter().flat_map(|class| {
+        [zones(pool, class), reservations(pool, class).filter(is_possible), system(pool, class).filter(is_possible)]
+    });
     let own = [limit(pool), expiry(pool), startup_taint(pool), taint(pool, daemon_sets)];
     of_class.chain(own).flatten().collect()
 }
@@ -47,6 +49,38 @@ fn zones(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
         fix: "Let subnetSelectorTerms select a subnet there, or allow the zones that have one.".into(),
         field: format!("spec.template.spec.requirements.{}.values", zones.at),
         fatal: zones.all,
+    })
+}
+
+/// What Karpenter offers of each instance type of a Windows family, and of every other family, Custom included.
+// karpenter-provider-aws v1.15.0 pkg/providers/instancetype/types.go getOS
+const OF_WINDOWS: &[(&str, &str)] = &[("kubernetes.io/os", "windows"), ("kubernetes.io/arch", "amd64")];
+const OF_LINUX: &[(&str, &str)] = &[("kubernetes.io/os", "linux")];
+
+/// An operating system or an architecture that no node of the class has. Other values are reported where they stand.
+fn system(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
+    const KNOWN: &[&str] = &["linux", "windows", "amd64", "arm64"];
+    let offered = if class.family()? == Family::Windows { OF_WINDOWS } else { OF_LINUX };
+    let mut all = pool.spec.template.spec.requirements.iter().enumerate();
+    let (at, requirement, (key, value)) = all.find_map(|(at, r)| {
+        let (key, value) = offered.iter().find(|(key, _)| *key == requirements::normalized(&r.key))?;
+        let is_read = r.values.iter().any(|own| KNOWN.contains(&own.as_str()));
+        let is_open = r.values.iter().any(|own| has_expansion(own));
+        (is_read && !is_open && !r.admits(value)).then_some((at, r, (key, value)))
+    })?;
+    Some(Flaw {
+        cause: "SystemNotOffered",
+        message: format!(
+            "NodePool {} requires {}, but all nodes of EC2NodeClass {} ({}) have {key}={value}. Nothing is ever \
+             launched for it.",
+            pool.name(),
+            requirement.shown(),
+            class.name(),
+            class.family_name()
+        ),
+        fix: format!("Allow {value}, or name a class of another family."),
+        field: format!("spec.template.spec.requirements.{at}.values"),
+        fatal: true,
     })
 }
 

@@ -38,6 +38,34 @@ pub fn refusal(key: &str, value: &str) -> Option<String> {
     (!fits).then(|| format!("Write {wanted}."))
 }
 
+/// The labels that the name of an instance type, or of a family, decides.
+// karpenter-provider-aws v1.15.0 pkg/providers/instancetype/types.go instanceTypeScheme, computeRequirements;
+// https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html: behind the generation, g is Graviton
+pub fn derived(name: &str) -> Vec<(&'static str, String)> {
+    let (family, size) = name.split_once('.').map_or((name, None), |(family, size)| (family, Some(size)));
+    let letters = family.bytes().take_while(u8::is_ascii_lowercase).count();
+    let (category, behind) = family.split_at(letters);
+    // `u-6tb1` has its memory before the generation.
+    let memory = behind.strip_prefix('-').and_then(|memory| memory.split_once("tb")).map(|(_, rest)| rest);
+    let numbered = memory.unwrap_or(behind);
+    let digits = numbered.bytes().take_while(u8::is_ascii_digit).count();
+    let (generation, options) = numbered.split_at(digits);
+    if category.is_empty() || generation.is_empty() {
+        return Vec::new();
+    }
+    let is_arm = options.contains('g') || family == "a1" || family.starts_with("mac2");
+    let mut labels = vec![
+        ("kubernetes.io/arch", if is_arm { "arm64" } else { "amd64" }.to_owned()),
+        ("karpenter.k8s.aws/instance-category", category.to_owned()),
+        ("karpenter.k8s.aws/instance-generation", generation.to_owned()),
+    ];
+    if let Some(size) = size {
+        labels.push(("karpenter.k8s.aws/instance-family", family.to_owned()));
+        labels.push(("karpenter.k8s.aws/instance-size", size.to_owned()));
+    }
+    labels
+}
+
 /// The memory of t2.nano, in MiB.
 const SMALLEST: u64 = 512;
 
@@ -135,6 +163,33 @@ mod tests {
         ] {
             assert!(refusal(key, value).is_some(), "{key} {value}");
         }
+    }
+
+    #[test]
+    fn a_name_decides_category_generation_and_architecture() {
+        for (family, category, generation, arch) in [
+            ("m5", "m", "5", "amd64"),
+            ("m7g", "m", "7", "arm64"),
+            ("g4dn", "g", "4", "amd64"),
+            ("g5g", "g", "5", "arm64"),
+            ("gr6", "gr", "6", "amd64"),
+            ("im4gn", "im", "4", "arm64"),
+            ("a1", "a", "1", "arm64"),
+            ("u-6tb1", "u", "1", "amd64"),
+            ("u7i-12tb", "u", "7", "amd64"),
+            ("c8i-flex", "c", "8", "amd64"),
+            ("p6e-gb200", "p", "6", "arm64"),
+        ] {
+            let labels = [
+                ("kubernetes.io/arch", arch.to_owned()),
+                ("karpenter.k8s.aws/instance-category", category.to_owned()),
+                ("karpenter.k8s.aws/instance-generation", generation.to_owned()),
+            ];
+            assert_eq!(derived(family), labels, "{family}");
+        }
+        let of_type = derived("m7g.2xlarge");
+        assert!(of_type.contains(&("karpenter.k8s.aws/instance-size", "2xlarge".to_owned())), "{of_type:?}");
+        assert_eq!(derived("metal"), []);
     }
 
     #[test]

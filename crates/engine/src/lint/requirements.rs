@@ -31,6 +31,11 @@ const BOOLEANS: &[&str] = &["true", "false"];
 const NORMALIZED: &[(&str, &str)] =
     &[("beta.kubernetes.io/arch", "kubernetes.io/arch"), ("beta.kubernetes.io/os", "kubernetes.io/os")];
 
+/// The name under which Karpenter reads a label.
+pub fn normalized(key: &str) -> &str {
+    NORMALIZED.iter().find(|(older, _)| *older == key).map_or(key, |(_, newer)| newer)
+}
+
 /// Common other names of the values, and the values.
 const SYNONYMS: &[(&str, &str)] = &[
     ("aarch64", "arm64"),
@@ -131,7 +136,7 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
                 fatal: true,
             });
         }
-        let key = NORMALIZED.iter().find(|(older, _)| *older == key).map_or(key, |(_, newer)| newer);
+        let key = normalized(key);
         if let Some(flaw) = bound(pool, requirement, &field("values")) {
             flaws.push(flaw);
             continue;
@@ -171,6 +176,7 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
         }
     }
     flaws.extend(excluding(pool));
+    flaws.extend(excluded_types(pool));
     flaws
 }
 
@@ -240,14 +246,20 @@ impl<'r> Allowed<'r> {
         allowed
     }
 
+    /// Whether this value is left.
+    fn allows(&self, value: &str) -> bool {
+        let is_bounded = self.least.is_some() || self.most.is_some();
+        let is_within =
+            |number: i64| self.least.is_none_or(|least| number >= least) && self.most.is_none_or(|most| number <= most);
+        self.values.as_ref().is_none_or(|values| values.contains(&value))
+            && !self.without.contains(&value)
+            && (!is_bounded || value.parse().is_ok_and(is_within))
+    }
+
     /// Whether no value is left.
     fn is_empty(&self) -> bool {
-        let bounded = self.least.is_some() || self.most.is_some();
-        let within =
-            |number: i64| self.least.is_none_or(|least| number >= least) && self.most.is_none_or(|most| number <= most);
-        let fits = |value: &&&str| !self.without.contains(*value) && (!bounded || value.parse().is_ok_and(within));
         match &self.values {
-            Some(values) => !values.iter().any(|value| fits(&value)),
+            Some(values) => !values.iter().any(|value| self.allows(value)),
             None => self.least.zip(self.most).is_some_and(|(least, most)| least > most),
         }
     }
@@ -285,6 +297,48 @@ fn excluding(pool: &NodePool) -> Vec<Flaw> {
         });
     }
     flaws
+}
+
+/// Labels whose values name instance types.
+const TYPES: [&str; 2] = ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"];
+
+/// Instance types or families that other requirements exclude, all of them.
+// karpenter v1.15.0 pkg/cloudprovider/types.go InstanceTypes.Compatible
+fn excluded_types(pool: &NodePool) -> Option<Flaw> {
+    let requirements = &pool.spec.template.spec.requirements;
+    let of = |key: &str| requirements.iter().filter(|r| normalized(&r.key) == key).collect::<Vec<_>>();
+    // A placeholder may hold anything.
+    let allowed = |key: &str| {
+        let own = of(key);
+        let is_open = own.iter().any(|r| has_expansion(&r.operator) || r.values.iter().any(|v| has_expansion(v)));
+        let allowed = Allowed::of(own.into_iter());
+        (!is_open && !allowed.is_empty()).then_some(allowed)
+    };
+    TYPES.into_iter().find_map(|key| {
+        let named: Vec<&str> = allowed(key)?.values?;
+        if named.iter().any(|name| machine_values::refusal(key, name).is_some()) {
+            return None;
+        }
+        let excluded = |name: &&str| {
+            let mut labels = machine_values::derived(name).into_iter();
+            labels.find(|(label, value)| allowed(label).is_some_and(|allowed| !allowed.allows(value)))
+        };
+        let all = named.iter().map(excluded).collect::<Option<Vec<_>>>()?;
+        let (name, (label, value)) = named.first().zip(all.first())?;
+        let at = requirements.iter().position(|r| r.key == key && r.operator == "In")?;
+        Some(Flaw {
+            cause: "ExcludingRequirements",
+            message: format!(
+                "NodePool {} requires {}, and its other requirements exclude that: {name} has {label}={value}. Nothing \
+                 is ever launched for it.",
+                pool.name(),
+                requirements.get(at)?.shown()
+            ),
+            fix: format!("Name other types, or allow {value} in {label}."),
+            field: format!("spec.template.spec.requirements.{at}.values"),
+            fatal: true,
+        })
+    })
 }
 
 /// Taints that stand among those that stay and those that somebody removes.
