@@ -98,6 +98,30 @@ fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
             "Write-Host hi\n".to_owned(),
         ),
         (
+            "Windows2022",
+            "if ($x) @{\n  New-Item a\nNew-Item b\n".to_owned(),
+            vec!["Error UserDataStopsKubelet"],
+            "if ($x) {\n  New-Item a\n}\nNew-Item b\n".to_owned(),
+        ),
+        (
+            "Windows2022",
+            "@<powershell>\nWrite-Host hi\n</powershell>\n".to_owned(),
+            vec!["Error UserDataStopsKubelet"],
+            "Write-Host '<powershell>'\n".to_owned(),
+        ),
+        (
+            "Windows2022",
+            "@New-Itm a\n".to_owned(),
+            vec!["Warning UnknownCmdlet"],
+            "New-Item a\nGet-EC2Instance\n".to_owned(),
+        ),
+        (
+            "Custom",
+            "<powershell>\n$f = 'Start-EKSBootstrap.ps1'\n$f @-EKSClusterName shop\n</powershell>\n".to_owned(),
+            vec!["Error UserDataStopsKubelet"],
+            "<powershell>\n$f = 'Start-EKSBootstrap.ps1'\n& $f -EKSClusterName shop\n</powershell>\n".to_owned(),
+        ),
+        (
             "Custom",
             custom(&format!(" --kubelet-extra-args @'{unregistered}' --kubelet-extra-args '--node-labels=a=b'"))
                 .replace("@'", "'@"),

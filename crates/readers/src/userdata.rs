@@ -21,6 +21,7 @@ pub mod kubelet_flags;
 pub mod mime;
 pub mod nodeconfig;
 mod placeholder;
+mod powershell;
 mod reader;
 pub mod shell;
 pub mod systemd;
@@ -353,6 +354,12 @@ pub enum DefectKind {
     /// The image of another bootstrap container, which no registry has.
     ContainerImageUnreachable,
     EndsBeforeKarpenter,
+    /// PowerShell cannot parse the script, and runs nothing of it.
+    PowerShellRefused,
+    /// The tags around the script, which Karpenter writes itself.
+    OwnTags,
+    /// PowerShell has no such command, and goes on without it.
+    UnknownCmdlet,
     /// The kubelet's files are changed in a way that is not followed here.
     KubeletEdited,
     /// Nothing on the machine is known to read the text.
@@ -431,7 +438,8 @@ impl Defect {
                 | D::TypographicOption
                 | D::SecondBootstrap
                 | D::DropsTaints
-                | D::BlankAfterBackslash,
+                | D::BlankAfterBackslash
+                | D::UnknownCmdlet,
                 _,
             )
             | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,

@@ -149,7 +149,7 @@ pub fn is_near(known: &str, name: &str) -> bool {
 }
 
 /// Whether `longer` without one of its letters is `shorter`.
-fn one_letter_apart(longer: &str, shorter: &str) -> bool {
+pub fn one_letter_apart(longer: &str, shorter: &str) -> bool {
     if longer.len() != shorter.len() + 1 {
         return false;
     }

@@ -14,7 +14,7 @@ use super::yaml::YamlValue;
 use super::{
     Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting,
     UserData, bootstrap, bottlerocket, containerd, has_expansion, has_placeholder, kubelet_config, kubelet_flags,
-    nodeconfig, placeholder, sets, windows,
+    nodeconfig, placeholder, powershell, sets, windows,
 };
 use crate::source_text::{Span, joins_node};
 
@@ -646,6 +646,29 @@ impl Reader<'_> {
                 span,
                 "this ends the script before Karpenter's own lines, which join the node",
             );
+        }
+        self.powershell_script(span);
+    }
+
+    /// Karpenter writes the tags and its own lines around the text of its Windows families. Elsewhere the text has them.
+    // karpenter-provider-aws v1.15.0 pkg/providers/amifamily/bootstrap/windows.go
+    fn powershell_script(&mut self, span: Span) {
+        let script = if self.data.family == Family::Windows {
+            // Whichever of the tags EC2 takes: PowerShell refuses a `<` between them, or Karpenter's lines are outside.
+            if let Some(tag) = windows::tag(self.text, span) {
+                let message = "Karpenter writes this tag itself: with another one inside, PowerShell does not run \
+                               Karpenter's own lines, which join the node";
+                return self.defect(DefectKind::OwnTags, tag, message);
+            }
+            Some(span)
+        } else {
+            // Any other script of an image of one's own may join nothing.
+            windows::between_tags(self.text, span).filter(|script| windows::calls_bootstrap(script.of(self.text)))
+        };
+        // A placeholder may hold quotes and brackets.
+        let is_open = |script: &Span| ["${", "{{"].iter().any(|mark| script.of(self.text).contains(mark));
+        if let Some(script) = script.filter(|script| !is_open(script)) {
+            self.data.defects.extend(powershell::check(self.text, script));
         }
     }
 

@@ -1,4 +1,5 @@
-//! PowerShell user data: only a call of `Start-EKSBootstrap.ps1` is looked for, and its quoting is not proven.
+//! User data of Windows: the tags around its script, what ends it early, and the arguments of `Start-EKSBootstrap.ps1`,
+//! whose quoting is not proven.
 
 use super::traced::Traced;
 use crate::source_text::Span;
@@ -39,6 +40,36 @@ pub fn ends_at(text: &str, span: Span) -> Option<Span> {
     None
 }
 
+const TAG: &str = "<powershell>";
+
+/// The tag with which the script begins, at the beginning of a line.
+pub fn tag(text: &str, span: Span) -> Option<Span> {
+    let mut at = span.start;
+    for line in span.of(text).to_ascii_lowercase().split_inclusive('\n') {
+        let bare = line.trim_start();
+        if bare.starts_with(TAG) {
+            let start = at + line.len() - bare.len();
+            return Some(Span::new(start, start + TAG.len()));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// The script between the tags.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html#user-data-yaml-scripts, "Syntax for Windows
+// PowerShell scripts"
+pub fn between_tags(text: &str, span: Span) -> Option<Span> {
+    let start = tag(text, span)?.end;
+    let length = text.get(start..span.end)?.to_ascii_lowercase().find("</powershell>")?;
+    Some(Span::new(start, start + length))
+}
+
+/// Whether a script calls the program that joins the cluster.
+pub fn calls_bootstrap(script: &str) -> bool {
+    script.to_ascii_lowercase().contains("start-eksbootstrap")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +86,15 @@ mod tests {
     fn an_exit_in_the_first_column_ends_the_script() {
         let text = "Write-Host hi\nif ($x) {\n  exit 1\n}\nExit 0\n";
         assert_eq!(ends_at(text, Span::new(0, text.len())).unwrap().of(text), "Exit");
+    }
+
+    #[test]
+    fn a_script_stands_between_its_tags() {
+        let text = "<Powershell>\nWrite-Host hi\n</powershell>\n<persist>true</persist>\n";
+        let whole = Span::new(0, text.len());
+        assert_eq!(between_tags(text, whole).unwrap().of(text), "\nWrite-Host hi\n");
+        for text in ["Write-Host '<powershell>'\n</powershell>", "<powershell>\nWrite-Host hi\n"] {
+            assert_eq!(between_tags(text, Span::new(0, text.len())), None, "{text}");
+        }
     }
 }
