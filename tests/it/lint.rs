@@ -1995,6 +1995,34 @@ fn a_script_that_calls_nothing() {
 }
 
 #[test]
+fn a_folder_that_exists_ends_a_script_with_set_e() {
+    let call =
+        "/etc/eks/bootstrap.sh shop --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'";
+    let custom = |lines: &str| shown(&found_in("f", &class("Custom", &format!("{lines}\n{call}\n"))));
+    assert_eq!(custom("#!/bin/bash\nset -ex\nmkdir /etc/eks"), ["Error UserDataStopsKubelet f:10:11"]);
+    assert_eq!(custom("#!/bin/bash -e\nsudo mkdir -m 755 /opt/ # a"), ["Error UserDataStopsKubelet f:9:23"]);
+    assert_eq!(custom("#!/bin/bash\nset -o errexit\nmkdir /var/lib/x /tmp"), ["Error UserDataStopsKubelet f:10:22"]);
+    for fine in [
+        "#!/bin/bash\nmkdir /etc/eks",
+        "#!/bin/bash\nset -e\nmkdir -p /etc/eks",
+        "#!/bin/bash\nset -e\nmkdir /etc/eks || true",
+        "#!/bin/bash\nset -e\nmkdir /etc/eks && echo new",
+        "#!/bin/bash\nset -e\n! mkdir /etc/eks",
+        "#!/bin/bash\nset -e\nif [ ! -d /etc/eks ]; then\n  mkdir /etc/eks\nfi",
+        "#!/bin/bash\nset -e\nset +e\nmkdir /etc/eks",
+        "#!/bin/bash\nset -e\nrm -rf /opt\nmkdir /opt",
+        "#!/bin/bash\nset -e\nmkdir /opt/shop /etc/kubernetes",
+        "#!/bin/bash\nset -u\nmkdir \"/etc/eks\"",
+    ] {
+        assert_eq!(custom(fine), [""; 0], "{fine}");
+    }
+    // Karpenter's own part still joins the node.
+    let own = |text: &str| shown(&found_in("f", &class("AL2023", text)));
+    assert_eq!(own("#!/bin/bash\nset -e\nmkdir /etc/kubernetes\ntrue\n"), ["Warning EndsAtFailure f:10:11"]);
+    assert_eq!(own("#!/bin/bash\nset -e\ntrue\nmkdir /etc/kubernetes\n"), [""; 0]);
+}
+
+#[test]
 fn values_of_a_class_that_are_refused() {
     let found = |kubelet: &str| {
         shown(&found_in(

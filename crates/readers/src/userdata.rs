@@ -354,6 +354,8 @@ pub enum DefectKind {
     /// The image of another bootstrap container, which no registry has.
     ContainerImageUnreachable,
     EndsBeforeKarpenter,
+    /// A command that certainly fails, and with `set -e` ends the script.
+    EndsAtFailure,
     /// PowerShell cannot parse the script, and runs nothing of it.
     PowerShellRefused,
     /// The tags around the script, which Karpenter writes itself.
@@ -420,6 +422,7 @@ impl Defect {
                 | D::NoBootstrapScript
                 | D::NeverReached
                 | D::BodyInHeader
+                | D::EndsAtFailure
                 | D::ReadByNothing,
                 Family::Al2 | Family::Al2023,
             )

@@ -1,5 +1,6 @@
 //! The way of the text through its readers, by family and by part.
 
+mod failing;
 mod parts;
 
 use std::collections::{HashMap, HashSet};
@@ -227,6 +228,9 @@ impl Reader<'_> {
         let script = shell::read(source);
         if let Some(span) = script.open_quote {
             self.defect(DefectKind::OpenQuote, span, "this quote is never closed: the shell stops at this command");
+        }
+        if around == Runs::Always && depth == DEEPEST_SHELL && script.open_quote.is_none() {
+            self.ends_at_failure(source.as_str(), &script.commands);
         }
         for mut command in script.commands {
             if around != Runs::Always {

@@ -2,8 +2,8 @@
 //! here-documents go.
 //!
 //! Compared with bash in `tests/e2e/oracles/bash.rs`. On purpose otherwise: a command is taken to succeed, so that
-//! `set -e` and `… || exit` end nothing; and of the mistakes that bash refuses only a quote that is never closed is
-//! seen.
+//! `set -e` and `… || exit` end nothing (`reader/failing.rs` knows one that fails); and of the mistakes that bash
+//! refuses only a quote that is never closed is seen.
 //!
 //! This is no shell: it runs nothing, and what only running would tell (substitutions, functions, loops) keeps its
 //! literal text and is marked as not exact.
