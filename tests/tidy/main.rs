@@ -5,6 +5,7 @@ mod chart;
 mod crd;
 mod docs;
 mod fixes_template;
+mod line_width;
 mod new_cause;
 mod plain_english;
 mod shipped;

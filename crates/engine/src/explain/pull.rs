@@ -24,9 +24,9 @@ pub const REFUSED_BY_ECR: Pull = Pull {
 /// kubernetes/cloud-provider-aws#596, where the provider of the image did not know the kubelet's API version.
 pub const NO_LOGIN_TO_ECR: Pull = Pull {
     why: "the node has no login to ECR",
-    fix: "Read the kubelet's log for \"credential provider\": the ecr-credential-provider of the image may fail. Attach \
-          AmazonEC2ContainerRegistryPullOnly (or ReadOnly) to the node role. In a private subnet add a NAT gateway or \
-          a VPC endpoint for ecr.api, in addition to the one for ecr.dkr.",
+    fix: "Read the kubelet's log for \"credential provider\": the ecr-credential-provider of the image may fail. \
+          Attach AmazonEC2ContainerRegistryPullOnly (or ReadOnly) to the node role. In a private subnet add a NAT \
+          gateway or a VPC endpoint for ecr.api, in addition to the one for ecr.dkr.",
     is_about_network: false,
 };
 

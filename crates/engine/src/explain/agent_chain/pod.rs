@@ -124,7 +124,8 @@ fn unscheduled(agent: &Agent, said: &str) -> Explanation {
             Proof::Lasting,
             agent.in_spec("containers"),
             format!(
-                "Lower the requests of DaemonSet {}, or give it a priority above that of the pods there (system-node-critical), which may evict them. Or allow larger nodes in the NodePool.",
+                "Lower the requests of DaemonSet {}, or give it a priority above that of the pods there \
+                 (system-node-critical), which may evict them. Or allow larger nodes in the NodePool.",
                 agent.set
             ),
         )
@@ -162,28 +163,47 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             let pull = pull::of_image(pull, container.and_then(|name| agent.image_of(name)).unwrap_or_default());
             image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers")))
         }
-        Meaning::OutOfMemory => of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
-            .fix(format!("Raise the memory limit of DaemonSet {set}. Its pods restart."))
-            .step(Risk::Inspect, "See its limits", agent.describe()),
-        Meaning::Architecture => {
-            of(Proof::Lasting, fails("; its image is built for another architecture than the node's"), agent.in_spec("containers"))
-                .fix(format!("Give DaemonSet {set} an image for all architectures of your nodes, or limit it to those that it supports."))
+        Meaning::OutOfMemory => {
+            of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
+                .fix(format!("Raise the memory limit of DaemonSet {set}. Its pods restart."))
+                .step(Risk::Inspect, "See its limits", agent.describe())
         }
-        Meaning::Processor => {
-            of(Proof::Lasting, fails("; its image is built for newer processors than the node's"), agent.in_spec("containers"))
-                .fix(format!("Give DaemonSet {set} a version whose image supports such processors, or use instance types with a newer one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."))
-        }
+        Meaning::Architecture => of(
+            Proof::Lasting,
+            fails("; its image is built for another architecture than the node's"),
+            agent.in_spec("containers"),
+        )
+        .fix(format!(
+            "Give DaemonSet {set} an image for all architectures of your nodes, or limit it to those that it supports."
+        )),
+        Meaning::Processor => of(
+            Proof::Lasting,
+            fails("; its image is built for newer processors than the node's"),
+            agent.in_spec("containers"),
+        )
+        .fix(format!(
+            "Give DaemonSet {set} a version whose image supports such processors, or use instance types with a newer \
+             one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."
+        )),
         Meaning::KernelModule => {
             let why = fails("; the kernel of the node lacks a module, or the program of the pod cannot load it");
             of(Proof::Open, why, of_image(case, node))
                 .behind(Link::new(format!("Node/{}", node.name()), format!("image {}", node.status.node_info.os_image)))
-                .fix(format!("Use an image whose kernel has the module that the message names, or load it in user data before the kubelet starts. If the image has it, and only the pod's own modprobe cannot read it (Exec format error), upgrade DaemonSet {set}."))
+                .fix(format!(
+                    "Use an image whose kernel has the module that the message names, or load it in user data before \
+                     the kubelet starts. If the image has it, and only the pod's own modprobe cannot read it (Exec \
+                     format error), upgrade DaemonSet {set}."
+                ))
                 .ask("Do nodes of another image run this pod?", format!("kubectl get pods -n {namespace} -o wide"))
         }
         Meaning::InstanceType => {
             let type_ = node.metadata.label(INSTANCE_TYPE).unwrap_or("of this Node");
-            of(Proof::Lasting, fails(&format!("; its version does not know the instance type {type_}")), agent.in_spec("containers"))
-                .fix(format!("Upgrade DaemonSet {set}, or exclude the type {type_} in the NodePool."))
+            of(
+                Proof::Lasting,
+                fails(&format!("; its version does not know the instance type {type_}")),
+                agent.in_spec("containers"),
+            )
+            .fix(format!("Upgrade DaemonSet {set}, or exclude the type {type_} in the NodePool."))
         }
         Meaning::Forbidden { account, what } => forbidden(agent, account, what, link()),
         Meaning::AwsDenied { action } => {
@@ -194,30 +214,73 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         }
         Meaning::WebIdentity => {
             let account = agent.account();
-            of(Proof::Lasting, fails(&format!("; AWS rejects the token of ServiceAccount {account}")), agent.account_blame())
-                .fix(format!("Allow system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider in the trust policy of the role that ServiceAccount {account} names. This disrupts nothing."))
-                .step(Risk::Inspect, "See the role that it names", format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"))
+            of(
+                Proof::Lasting,
+                fails(&format!("; AWS rejects the token of ServiceAccount {account}")),
+                agent.account_blame(),
+            )
+            .fix(format!(
+                "Allow system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider in the trust policy \
+                 of the role that ServiceAccount {account} names. This disrupts nothing."
+            ))
+            .step(
+                Risk::Inspect,
+                "See the role that it names",
+                format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"),
+            )
         }
-        Meaning::Metadata => metadata(case, agent, of(Proof::Open, fails("; it cannot reach the instance's metadata"), agent.blame.clone())),
+        Meaning::Metadata => metadata(
+            case,
+            agent,
+            of(Proof::Open, fails("; it cannot reach the instance's metadata"), agent.blame.clone()),
+        ),
         Meaning::ApiServer { address } => api_server(case, node, agent, said, says, address),
         Meaning::Runtime { name: runtime } => {
             let why = fails(&format!("; containerd on the Node has no runtime {runtime}"));
-            of(Proof::Lasting, why, of_image(case, node)).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or have an operator install it before this pod."))
+            of(Proof::Lasting, why, of_image(case, node)).fix(format!(
+                "Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or have \
+                 an operator install it before this pod."
+            ))
         }
         Meaning::RuntimeProgram { name: program } => {
-            let why = fails(&format!("; containerd on the Node must start pods with {program}, but the node's image does not contain it"));
+            let why = fails(&format!(
+                "; containerd on the Node must start pods with {program}, but the node's image does not contain it"
+            ));
             of(Proof::Lasting, why, of_image(case, node))
                 .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
-                .fix(format!("Select an image that has {program}. EKS's NVIDIA variants have nvidia-container-runtime. Or remove {program} from containerd's configuration: in the user data, or in the settings of the operator that wrote it."))
+                .fix(format!(
+                    "Select an image that has {program}. EKS's NVIDIA variants have nvidia-container-runtime. Or \
+                     remove {program} from containerd's configuration: in the user data, or in the settings of the \
+                     operator that wrote it."
+                ))
         }
-        Meaning::CgroupDriver => of(Proof::Lasting, fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd"), of_cgroups(case, node))
-            .behind(Link::new(format!("Node/{}", node.name()), format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image)))
-            .fix("Use systemd for both: remove cgroupDriver from the kubelet's configuration and SystemdCgroup from containerd's, or pin a release of the image with the correct setting."),
+        Meaning::CgroupDriver => of(
+            Proof::Lasting,
+            fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd"),
+            of_cgroups(case, node),
+        )
+        .behind(Link::new(
+            format!("Node/{}", node.name()),
+            format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image),
+        ))
+        .fix(
+            "Use systemd for both: remove cgroupDriver from the kubelet's configuration and SystemdCgroup from \
+             containerd's, or pin a release of the image with the correct setting.",
+        ),
         Meaning::PluginPath { program, path } => {
-            let why = format!("pod {name} gets no network: containerd looks for plugin {program} in {path}, but DaemonSets put theirs into /opt/cni/bin");
+            let why = format!(
+                "pod {name} gets no network: containerd looks for plugin {program} in {path}, but DaemonSets put \
+                 theirs into /opt/cni/bin"
+            );
             of(Proof::Lasting, why, of_runtime_settings(case, node, path))
-                .behind(Link::new(format!("Node/{}", node.name()), format!("its containerd takes network plugins from {path}")))
-                .fix("Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for these nodes, and replace them, which evicts their pods.")
+                .behind(Link::new(
+                    format!("Node/{}", node.name()),
+                    format!("its containerd takes network plugins from {path}"),
+                ))
+                .fix(
+                    "Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for \
+                     these nodes, and replace them, which evicts their pods.",
+                )
         }
         Meaning::CniPlugin { plugin, network } => {
             if let Some(pod) = behind::failing_plugin(case, agent, plugin) {
@@ -228,17 +291,17 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
                 .unwrap_or_else(|| unexplained(case, node, agent, says, container));
         }
-        Meaning::HostPath { path, kind } => host_path(node, agent, path, kind, of(
-            Proof::Lasting,
-            fails(""),
-            agent.in_spec("volumes"),
-        )),
+        Meaning::HostPath { path, kind } => {
+            host_path(node, agent, path, kind, of(Proof::Lasting, fails(""), agent.in_spec("volumes")))
+        }
         Meaning::PortTaken { port } => port::taken(case, agent, port, fails, link()),
         Meaning::NoPodCidr => no_pod_cidr(agent, says, link()),
         Meaning::RunsAsRoot => runs_as_root(agent, says, link()),
         Meaning::StoppedUnnoticed => stopped_unnoticed(node, agent, says, link()),
-        Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
-            .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the node's image does not have.")),
+        Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers")).fix(format!(
+            "Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the node's image \
+             does not have."
+        )),
     };
     if explanation.steps.is_empty() {
         explanation.step(Risk::Inspect, "See what the pod reports", agent.describe())
@@ -278,13 +341,15 @@ fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Explanatio
         Some(role) => (
             Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", role),
             format!(
-                "Apply the whole manifest of the version of DaemonSet {set}: ClusterRole {role} lacks what the message names, or ServiceAccount {account} is not bound to it. This disrupts nothing."
+                "Apply the whole manifest of the version of DaemonSet {set}: ClusterRole {role} lacks what the message \
+                 names, or ServiceAccount {account} is not bound to it. This disrupts nothing."
             ),
         ),
         None => (
             Blame::object("v1", "ServiceAccount", account).namespace(namespace),
             format!(
-                "Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names. This disrupts nothing."
+                "Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names. This \
+                 disrupts nothing."
             ),
         ),
     };
@@ -304,12 +369,23 @@ fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Explanatio
 /// Sources: cilium v1.14 pkg/ipam/allocator/podcidr/podcidr.go (`allocator full`); cilium/cilium#17837.
 fn no_pod_cidr(agent: &Agent, says: &str, link: Link) -> Explanation {
     let why = format!(
-        "pod {} gets no range of addresses for the Node's pods: the operator does not run, or assigns none because its pool is used up, also by CiliumNodes whose nodes are gone ({says})",
+        "pod {} gets no range of addresses for the Node's pods: the operator does not run, or assigns none because its \
+         pool is used up, also by CiliumNodes whose nodes are gone ({says})",
         agent.name
     );
     Explanation::new(Proof::Open, why, agent.blame.clone(), link)
-        .fix("If the operator does not run, fix that first. Otherwise delete CiliumNodes whose nodes are gone, which disrupts nothing, or give the pool another range (cluster-pool-ipv4-cidr).")
-        .step(Risk::Inspect, "See what the operator logs", format!("kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error", agent.namespace))
+        .fix(
+            "If the operator does not run, fix that first. Otherwise delete CiliumNodes whose nodes are gone, which \
+             disrupts nothing, or give the pool another range (cluster-pool-ipv4-cidr).",
+        )
+        .step(
+            Risk::Inspect,
+            "See what the operator logs",
+            format!(
+                "kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error",
+                agent.namespace
+            ),
+        )
 }
 
 /// If the kubelet's message tells nothing, the container's own may.
@@ -344,11 +420,16 @@ fn runs_as_root(agent: &Agent, says: &str, link: Link) -> Explanation {
 /// The kubelet probes a container that is no longer running.
 fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Explanation {
     let why = format!(
-        "pod {} fails: one of its containers has stopped, but containerd missed that and reports it as running ({says})",
+        "pod {} fails: one of its containers has stopped, but containerd missed that and reports it as running \
+         ({says})",
         agent.name
     );
     Explanation::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
-        .fix("Restart containerd on the node (systemctl restart containerd), which leaves running pods alone, or replace the node. Nothing else makes containerd check again. An image with another release of containerd may not have this fault.")
+        .fix(
+            "Restart containerd on the node (systemctl restart containerd), which leaves running pods alone, or \
+             replace the node. Nothing else makes containerd check again. An image with another release of containerd \
+             may not have this fault.",
+        )
         .step(Risk::Inspect, "See the releases of containerd", "kubectl get nodes -o wide".to_owned())
         .ask("Does the node have a process of that container (crictl ps, ps aux on the node)?", agent.describe())
 }
@@ -358,7 +439,9 @@ fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Expl
 fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, explanation: Explanation) -> Explanation {
     let is_no = format!("{path} on it is no {kind}");
     let fix = format!(
-        "Set the same type in each DaemonSet that mounts {path} (type: FileOrCreate for a file), because one without a type creates a directory if it starts first. Then remove the path from this node and restart pod {}, or replace the node, which evicts its pods.",
+        "Set the same type in each DaemonSet that mounts {path} (type: FileOrCreate for a file), because one without a \
+         type creates a directory if it starts first. Then remove the path from this node and restart pod {}, or \
+         replace the node, which evicts its pods.",
         agent.name
     );
     explanation
@@ -382,8 +465,10 @@ fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, li
             .fix(fix);
     }
     let why = fails("; its kubelet has not read the Services once");
-    let open = Explanation::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
-        .fix("Find out why the kubelet cannot list Services: its version is newer than the API server's, it lacks permissions, or it cannot reach the API server.");
+    let open = Explanation::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link).fix(
+        "Find out why the kubelet cannot list Services: its version is newer than the API server's, it lacks \
+         permissions, or it cannot reach the API server.",
+    );
     match case.cluster.api_server().version {
         Some(_) => open,
         None => open.ask("Which version has the API server?", "kubectl version"),
@@ -391,8 +476,8 @@ fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, li
 }
 
 /// The ClusterRole of the DaemonSet's own manifest, which a new version may need to be a new one.
-/// Sources: amazon-vpc-cni-k8s v1.12.0 config/master/aws-k8s-cni.yaml; cilium v1.17.3 install/kubernetes/cilium/templates/
-/// cilium-agent/clusterrole.yaml; calico v3.29.2 manifests/calico.yaml.
+/// Sources: amazon-vpc-cni-k8s v1.12.0 config/master/aws-k8s-cni.yaml; cilium v1.17.3
+/// install/kubernetes/cilium/templates/cilium-agent/clusterrole.yaml; calico v3.29.2 manifests/calico.yaml.
 fn own_cluster_role(set: &str) -> Option<&str> {
     ["aws-node", "cilium", "calico-node"].contains(&set).then_some(set)
 }
@@ -468,7 +553,11 @@ fn metadata(case: &Case, agent: &Agent, explanation: Explanation) -> Explanation
             let blame = Blame::class(class).field(field);
             Explanation { proof: Proof::Lasting, blame, ..explanation }
                 .behind(Link::new(object, "httpPutResponseHopLimit is 1, and the pod is one hop away"))
-                .fix(format!("Set httpPutResponseHopLimit to 2, which takes effect on nodes that are launched afterwards. Or let DaemonSet {} work without the instance's metadata (IRSA or Pod Identity, AWS_REGION).", agent.set))
+                .fix(format!(
+                    "Set httpPutResponseHopLimit to 2, which takes effect on nodes that are launched afterwards. Or \
+                     let DaemonSet {} work without the instance's metadata (IRSA or Pod Identity, AWS_REGION).",
+                    agent.set
+                ))
         }
         None => explanation
             .fix(format!(
@@ -506,7 +595,10 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
     }
     let why = format!("pod {} cannot reach the API server at {address}: {says}", agent.name);
     Explanation::new(Proof::Open, why, agent.blame.clone(), here)
-        .fix("Open the way from the node to the API server: port 443 in its security group and the cluster's, and the component that makes the Service kubernetes.default reachable there.")
+        .fix(
+            "Open the way from the node to the API server: port 443 in its security group and the cluster's, and the \
+             component that makes the Service kubernetes.default reachable there.",
+        )
         .ask(
             format!("Can other pods of Node {} reach {address}?", node.name()),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
@@ -551,7 +643,9 @@ fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Explana
                 "calico-system" => "tigera-operator",
                 other => other,
             }),
-            "Give Calico the API server's own address before you remove kube-proxy: ConfigMap kubernetes-services-endpoint with KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Then restart its pods.",
+            "Give Calico the API server's own address before you remove kube-proxy: ConfigMap \
+             kubernetes-services-endpoint with KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Then restart its \
+             pods.",
         ),
         "cilium" => (
             agent.in_spec("containers"),
@@ -657,12 +751,16 @@ fn on_one_image(case: &Case, agent: &Agent, split: &ImageSplit, why: &str, link:
         explanation.behind(Link::new(image, format!("it selects {}", split.own)))
     };
     explanation.fix(format!(
-        "Pin the release of the image with which it works ({}), or give DaemonSet {} a version that works on the other. {fix}",
+        "Pin the release of the image with which it works ({}), or give DaemonSet {} a version that works on the \
+         other. {fix}",
         split.other, agent.set
     ))
 }
 
-const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance). The usual reasons are a role without AmazonEKS_CNI_Policy, no way to the API server through kube-proxy, a subnet without free addresses, and a version older than the instance type.";
+const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance). \
+                            The usual reasons are a role without AmazonEKS_CNI_Policy, no way to the API server \
+                            through kube-proxy, a subnet without free addresses, and a version older than the instance \
+                            type.";
 
 /// No node of the Node's instance family is usable, while those of others are.
 struct FamilySplit {

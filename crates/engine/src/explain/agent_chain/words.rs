@@ -115,16 +115,16 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     if as_root.iter().any(|part| said.contains(part)) {
         return Some(Meaning::RunsAsRoot);
     }
-    // runc 1.1 libcontainer/container_linux.go, containerd v1.7.20 pkg/process/init_state.go: the kubelet asks for what it
-    // takes for running.
+    // runc 1.1 libcontainer/container_linux.go, containerd v1.7.20 pkg/process/init_state.go: the kubelet asks for what
+    // it takes for running.
     if said.contains("cannot exec in a stopped ") {
         return Some(Meaning::StoppedUnnoticed);
     }
     if said.contains("exec format error") {
         return Some(Meaning::Architecture);
     }
-    // glibc 2.34 sysdeps/x86/dl-get-cpu-features.c: `CPU does not support x86-64-v2`; Amazon Linux 2023 says the like of
-    // ARM: amazonlinux/amazon-linux-2023#850.
+    // glibc 2.34 sysdeps/x86/dl-get-cpu-features.c: `CPU does not support x86-64-v2`; Amazon Linux 2023 says the like
+    // of ARM: amazonlinux/amazon-linux-2023#850.
     let is_processor = |rest: &str| rest.contains("CPU does not support") || rest.contains("requires a newer");
     if said.split_once("Fatal glibc error: ").is_some_and(|(_, rest)| is_processor(rest)) {
         return Some(Meaning::Processor);
@@ -176,9 +176,10 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     if let Some((plugin, network)) = cni_plugin(said) {
         return Some(Meaning::CniPlugin { plugin, network });
     }
-    // containerd v2.1 and runc: what the kubelet repeats under these reasons is the runtime's own error. One that passes,
-    // such as a deadline under load, is not the text's fault.
-    // Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/container/sync_result.go.
+    // containerd v2.1 and runc: what the kubelet repeats under these reasons is the runtime's own error. One that
+    // passes, such as a deadline under load, is not the text's fault.
+    // Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_container.go,
+    // pkg/kubelet/container/sync_result.go.
     let is_text = ["no such file", "not found", "permission denied", "not permitted", "not a directory", "invalid"]
         .iter()
         .any(|part| said.contains(part));

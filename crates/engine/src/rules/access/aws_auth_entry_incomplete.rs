@@ -61,7 +61,8 @@ fn check(case: &Case) -> Opinion {
         Verdict::MissingGroups { entry, missing } => (
             entry.groups_span.unwrap_or(entry.span),
             format!("lacks the {} {}", if missing.len() > 1 { "groups" } else { "group" }, missing.join(" and ")),
-            "without system:nodes the kubelet is authenticated but is not a node: it has only the rights that RBAC gives its groups",
+            "without system:nodes the kubelet is authenticated but is not a node: it has only the rights that RBAC \
+             gives its groups",
         ),
         Verdict::WrongUsername { entry, flaw } => (
             entry.username_span.unwrap_or(entry.span),
@@ -132,15 +133,23 @@ fn check(case: &Case) -> Opinion {
                 }
                 let why = case.cluster.missing(Input::AccessReviews).unwrap_or("nodewhy did not ask");
                 finding = finding.unknown(
-                    format!("Does RBAC still allow {identity} to create Nodes? nodewhy could not ask the API server here: {why}."),
+                    format!(
+                        "Does RBAC still allow {identity} to create Nodes? nodewhy could not ask the API server here: \
+                         {why}."
+                    ),
                     identity.command(),
                 );
             }
         }
     }
     finding
-        .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span))
-        .fix("Give the entry the username system:node:{{EC2PrivateDNSName}} and the groups system:bootstrappers and system:nodes.")
+        .blaming(
+            Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span),
+        )
+        .fix(
+            "Give the entry the username system:node:{{EC2PrivateDNSName}} and the groups system:bootstrappers and \
+             system:nodes.",
+        )
         .step(
             Risk::Mutating,
             format!("Keep only one entry for the role in mapRoles, and change it to: {}", commands::map_role(&arn)),
@@ -173,7 +182,9 @@ fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Possible,
         format!(
-            "The entry of the node role {role} in ConfigMap aws-auth names the group {group:?}, which has no binding, instead of {BOOTSTRAPPERS_GROUP}. Upstream's source says that {NODES_GROUP} alone is enough for a kubelet. If nothing else is found, correct this first."
+            "The entry of the node role {role} in ConfigMap aws-auth names the group {group:?}, which has no binding, \
+             instead of {BOOTSTRAPPERS_GROUP}. Upstream's source says that {NODES_GROUP} alone is enough for a \
+             kubelet. If nothing else is found, correct this first."
         ),
         Evidence::new(
             "ConfigMap/aws-auth",
@@ -182,7 +193,9 @@ fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
             "a misspelt group gives no rights, and nothing reports it",
         ),
     )
-    .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span))
+    .blaming(
+        Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span),
+    )
     .fix(format!("Correct the group to {BOOTSTRAPPERS_GROUP}."))
     .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
     .unknown(

@@ -77,23 +77,42 @@ fn check(case: &Case) -> Opinion {
     };
     let summary = match (controller, similar) {
         (Some(arn), _) => format!(
-            "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not the node role {role}. The API server rejects kubelets with this role."
+            "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not the node role {role}. The API \
+             server rejects kubelets with this role."
         ),
         (None, Some(entry)) => format!(
-            "ConfigMap aws-auth maps {}, but not the node role {role}. One of the names is misspelt, and the API server rejects kubelets with this role.",
+            "ConfigMap aws-auth maps {}, but not the node role {role}. One of the names is misspelt, and the API \
+             server rejects kubelets with this role.",
             entry.role_arn
         ),
         (None, None) => format!(
-            "ConfigMap aws-auth does not map the node role {role}, so the API server rejects kubelets with this role. It maps {mapped}."
+            "ConfigMap aws-auth does not map the node role {role}, so the API server rejects kubelets with this role. \
+             It maps {mapped}."
         ),
     };
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
     let like = node_entries.first().copied().or(auth.roles.first()).map(|entry| entry.role_arn.as_str());
     let (arn, type_) = (commands::role_arn(role, like), access_entry::type_for(case));
-    let finding = Finding::new(confidence, summary, Evidence::new("ConfigMap/aws-auth", "data.mapRoles", format!("node roles: {mapped}"), format!("{role} is not among them")))
-        .with(node_role::shown(case, role))
-        .fix(format!("Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups system:bootstrappers and system:nodes. Or create an access entry of type {type_} for it."))
-        .step(Risk::Mutating, format!("Add this line to mapRoles: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()));
+    let finding = Finding::new(
+        confidence,
+        summary,
+        Evidence::new(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            format!("node roles: {mapped}"),
+            format!("{role} is not among them"),
+        ),
+    )
+    .with(node_role::shown(case, role))
+    .fix(format!(
+        "Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups \
+         system:bootstrappers and system:nodes. Or create an access entry of type {type_} for it."
+    ))
+    .step(
+        Risk::Mutating,
+        format!("Add this line to mapRoles: {}", commands::map_role(&arn)),
+        Some(commands::EDIT_AWS_AUTH.to_owned()),
+    );
     let finding = if matches!(access_entry::entry_state(case, role), EntryState::NotRead) {
         finding
     } else {
@@ -128,7 +147,8 @@ fn check(case: &Case) -> Opinion {
             finding,
             case.cluster.aws().access_entry(cluster, role),
             format!(
-                "Does an access entry exist for {role}? If the cluster uses access entries, aws-auth does not have to contain the role."
+                "Does an access entry exist for {role}? If the cluster uses access entries, aws-auth does not have to \
+                 contain the role."
             ),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             |_, _| None,

@@ -53,7 +53,8 @@ fn check(case: &Case) -> Opinion {
     let confidence = if tagged.is_some() { Confidence::Likely } else { confidence };
     let summary = match (&unreadable, known) {
         (Some((class, text, defect)), _) => format!(
-            "NodeClaim {name} cannot be launched because Karpenter cannot read userData of {} {}, line {}: {} ({said}).",
+            "NodeClaim {name} cannot be launched because Karpenter cannot read userData of {} {}, line {}: {} \
+             ({said}).",
             class.kind,
             class.name(),
             source_text::position(text, defect.span.start).line,
@@ -99,7 +100,8 @@ fn check(case: &Case) -> Opinion {
             "Deployment/karpenter",
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),
-            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available ones",
+            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available \
+             ones",
         )),
         None => finding,
     };

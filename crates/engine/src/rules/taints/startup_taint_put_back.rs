@@ -65,7 +65,9 @@ fn check(case: &Case) -> Opinion {
             format!("another writer re-added it. The taint list was last written by {}", writer.writer())
         }
         (false, _, None) => {
-            "either the API server rejected the removal of the taint and the driver did not retry, or another writer re-added it".to_owned()
+            "either the API server rejected the removal of the taint and the driver did not retry, or another writer \
+             re-added it"
+                .to_owned()
         }
     };
     let finding = Finding::new(
@@ -94,20 +96,48 @@ fn check(case: &Case) -> Opinion {
     );
     let finding = match (by_karpenter, old, custom, writer) {
         (true, Some(karpenter), ..) => finding
-            .with(Evidence::new("Deployment/karpenter", "spec.template.spec.containers[0].image", karpenter.version.to_string(), "before 1.5.0 registration restores the startup taints that a fast agent has already removed"))
-            .blaming(Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].image"))
+            .with(Evidence::new(
+                "Deployment/karpenter",
+                "spec.template.spec.containers[0].image",
+                karpenter.version.to_string(),
+                "before 1.5.0 registration restores the startup taints that a fast agent has already removed",
+            ))
+            .blaming(
+                Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].image"),
+            )
             .fix("Upgrade Karpenter to 1.5.0 or later. Until then remove the taint by hand, which disrupts no pod."),
         (true, None, Some(class), _) => finding
-            .with(Evidence::new(format!("Node/{name}"), "metadata.labels", format!("no {DO_NOT_SYNC_TAINTS_LABEL}"), "Karpenter gives the kubelet this label with every amiFamily but Custom"))
+            .with(Evidence::new(
+                format!("Node/{name}"),
+                "metadata.labels",
+                format!("no {DO_NOT_SYNC_TAINTS_LABEL}"),
+                "Karpenter gives the kubelet this label with every amiFamily but Custom",
+            ))
             .blaming(Blame::class(class).field("spec.userData"))
-            .fix(format!("Register the kubelet with all taints of the NodePool and with the label {DO_NOT_SYNC_TAINTS_LABEL}=true. Until then remove the taint by hand, which disrupts no pod.")),
+            .fix(format!(
+                "Register the kubelet with all taints of the NodePool and with the label \
+                 {DO_NOT_SYNC_TAINTS_LABEL}=true. Until then remove the taint by hand, which disrupts no pod."
+            )),
         (_, _, _, Some(writer)) => finding
-            .with(Evidence::new(format!("Node/{name}"), "metadata.managedFields", format!("f:taints owned by {}", writer.manager), "the newest owner of the list wrote all of it last, perhaps from an old copy"))
+            .with(Evidence::new(
+                format!("Node/{name}"),
+                "metadata.managedFields",
+                format!("f:taints owned by {}", writer.manager),
+                "the newest owner of the list wrote all of it last, perhaps from an old copy",
+            ))
             .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-            .fix("Remove the taint, which disrupts no pod. Keep the drivers up to date, because older ones overwrite each other's removals."),
+            .fix(
+                "Remove the taint, which disrupts no pod. Keep the drivers up to date, because older ones overwrite \
+                 each other's removals.",
+            ),
         _ => finding
             .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-            .fix(format!("Remove the taint, or restart the driver's pod on the node, which removes it again. Keep the driver up to date. Older ones of {} try once, and the API server rejects that if another component writes the taints at that moment.", owner.name))
+            .fix(format!(
+                "Remove the taint, or restart the driver's pod on the node, which removes it again. Keep the driver up \
+                 to date. Older ones of {} try once, and the API server rejects that if another component writes the \
+                 taints at that moment.",
+                owner.name
+            ))
             .step(
                 Risk::Inspect,
                 "See whether the API server rejected the removal of the taint",
@@ -117,7 +147,10 @@ fn check(case: &Case) -> Opinion {
                     pod.metadata.name
                 )),
             )
-            .unknown("Which component wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")),
+            .unknown(
+                "Which component wrote the taint list last?",
+                format!("kubectl get node {name} --show-managed-fields -o yaml"),
+            ),
     };
     finding.into()
 }

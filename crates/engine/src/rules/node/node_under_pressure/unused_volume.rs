@@ -1,5 +1,5 @@
-//! A volume that the node class describes and that the kubelet does not see: the image has its root on another device, or
-//! does not grow its file system.
+//! A volume that the node class describes and that the kubelet does not see: the image has its root on another device,
+//! or does not grow its file system.
 
 use crate::api::{Blame, Evidence, Risk};
 use crate::case::finding::Finding;
