@@ -183,17 +183,14 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
     read.notes.iter().chain(&read.complaints).for_each(|said| complain(said));
     for journey in read.journeys.drain(..) {
         let log = MachineLog::new(journey);
-        let came_to = log.journey.came_to().map_or("it booted", |(phase, _)| phase.in_words());
         // A NodePool, a pod, or Karpenter itself, takes no steps.
         let identity = &log.journey.identity;
         let is_pod = !identity.pods.is_empty() && identity.is_no_machine();
         let is_machine = identity.is_no_group() && !is_pod;
-        // A file that is named after a machine may hold nothing that nodewhy knows.
-        let step = if is_machine && log.journey.tells_anything() {
-            format!("; last boot step in it: {came_to}")
-        } else {
-            String::new()
-        };
+        // A log of Karpenter or of an agent has faults of a machine, but no boot step.
+        let came_to = log.journey.came_to().filter(|_| is_machine);
+        let step =
+            came_to.map_or_else(String::new, |(phase, _)| format!("; last boot step in it: {}", phase.in_words()));
         complain(&format!("log of {}: {} lines{step}", log.metadata.name, log.journey.lines));
         state.apply(Object::MachineLog(log), DateTime::UNIX_EPOCH);
     }

@@ -246,10 +246,13 @@ fn of_a_log_without_a_known_line_no_step_is_told() {
     let folder = TempDir::new().expect("a folder");
     let log = write(folder.path(), &format!("{INSTANCE}-console.log"), b"[    0.000000] Linux version 5.8.11\n");
     let (_, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
-    assert!(err.contains("no line of it is known") && err.contains(&format!("log of {INSTANCE}: 1 lines\n")), "{err}");
+    assert!(
+        err.contains("nodewhy recognizes no line of it") && err.contains(&format!("log of {INSTANCE}: 1 lines\n")),
+        "{err}"
+    );
     let log = write(folder.path(), &format!("{INSTANCE}-messages.log"), refused().as_bytes());
     let (_, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
-    assert!(err.contains("last boot step in it: ") && !err.contains("no line of it is known"), "{err}");
+    assert!(err.contains("last boot step in it: ") && !err.contains("nodewhy recognizes no line of it"), "{err}");
 }
 
 #[test]
@@ -370,7 +373,7 @@ fn hostile_archives_are_named_and_the_rest_is_read() {
             "more than 1 MiB of logs",
         ),
         ("archives in archives", gzip(&gzip(&gzip(&gzip(&tar(&[good]))))), Bounds::default(), "is not opened"),
-        ("noise", vec![0xff, 0x00, 0x12, 0x00], Bounds::default(), "no line of it is known"),
+        ("noise", vec![0xff, 0x00, 0x12, 0x00], Bounds::default(), "nodewhy recognizes no line of it"),
     ];
     for (what, bytes, bounds, wanted) in cases {
         let logs = read(&bytes, bounds);
