@@ -3,7 +3,7 @@
 use crate::report::grouping::{self, Next, SUSPECTS};
 use crate::report::visible::{in_a_line, visible};
 use crate::report::{Style, judged, snippet};
-use engine::api::{Blame, Fix, FixStep, NodeDiagnosis, NodeDiagnosisStatus, Risk, Suspect};
+use engine::api::{Blame, Confidence, Fix, FixStep, NodeDiagnosis, NodeDiagnosisStatus, Risk, Suspect};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
 use std::fmt::Write;
@@ -106,6 +106,11 @@ impl Page {
                     others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.grounds.cause).collect();
                 if !others.is_empty() {
                     self.line(2, &format!("other suspects: {}", others.join(", ")));
+                }
+                // A cause that is at least likely has a fix of its own, whatever is behind it.
+                if let Some(fix) = status.fix.as_ref().filter(|_| status.confidence != Confidence::Possible) {
+                    self.line(2, &format!("fix: {}", fix.summary));
+                    self.risk(2, fix);
                 }
                 page = &first.grounds.cause;
             }

@@ -302,7 +302,7 @@ pub const MEMORY: CauseCandidate = CauseCandidate {
         let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
         Some(
             Suspicion::new(
-                format!("Perhaps Node {} ran out of memory, and its kubelet stopped with it.", node.name()),
+                format!("Perhaps the kubelet of Node {} stopped because the node ran out of memory.", node.name()),
                 format!("kubectl describe node {}", node.name()),
                 "SystemOOM among the events, pods without memory limits, or no kubeReserved",
             )
