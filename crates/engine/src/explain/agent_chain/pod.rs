@@ -24,6 +24,7 @@ use crate::upstream::credentials::Credentials;
 use crate::upstream::node_events::refused_sandbox;
 use crate::upstream::vpc_cni;
 use readers::source_text;
+use std::net::IpAddr;
 
 pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Explanation {
     reads(case);
@@ -571,7 +572,12 @@ fn metadata(case: &Case, agent: &Agent, explanation: Explanation) -> Explanation
 /// kube-proxy makes the API server's Service reachable, or a plugin that knows the server's own address.
 fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, address: &str) -> Explanation {
     let here = agent.link(says);
-    let proxy = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY));
+    let host = own_host(case, agent);
+    let called = address.split_once(':').map_or(address, |(ip, _)| ip);
+    if let Some(host) = host.as_deref().filter(|host| host.parse::<IpAddr>().is_ok() && called == *host) {
+        return outdated_host(agent, host, here, &format!("{address} ({said})"));
+    }
+    let proxy = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY)).filter(|_| host.is_none());
     if let Some(proxy) = proxy.filter(|p| !p.is_ready() && agent.set != KUBE_PROXY) {
         let deeper = of_pod(case, node, proxy);
         let why = format!(
@@ -580,7 +586,8 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
         );
         return Explanation { why, ..deeper.after(here) };
     }
-    if proxy.is_none() && agent.set != KUBE_PROXY && case.cluster.missing(Input::Pods).is_none() {
+    let needs_proxy = host.is_none() && agent.set != KUBE_PROXY;
+    if proxy.is_none() && needs_proxy && case.cluster.missing(Input::Pods).is_none() {
         if let Some(told) = without_kube_proxy(case, node, agent) {
             let why = format!("pod {} cannot reach the API server at {address} ({said}): {}", agent.name, told.why);
             return Explanation { why, proof: Proof::Lasting, ..told.after(here) };
@@ -603,6 +610,32 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
             format!("Can other pods of Node {} reach {address}?", node.name()),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
         )
+}
+
+/// The address of the API server that the DaemonSet itself sets for its pods.
+fn own_host(case: &Case, agent: &Agent) -> Option<String> {
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *agent.set)?;
+    set.env("KUBERNETES_SERVICE_HOST").filter(|host| !host.is_empty()).map(str::to_owned)
+}
+
+/// EKS replaces the addresses of its API servers. Source: docs.cilium.io "Kubernetes Without kube-proxy", which asks for
+/// the host name on EKS (cilium/cilium#22039).
+fn outdated_host(agent: &Agent, host: &str, here: Link, unreached: &str) -> Explanation {
+    let why = format!(
+        "pod {} cannot reach the API server at {unreached}: DaemonSet {} sets this IP address in \
+         KUBERNETES_SERVICE_HOST",
+        agent.name, agent.set
+    );
+    Explanation::new(Proof::Lasting, why, agent.in_spec("containers"), here)
+        .behind(Link::new(
+            format!("DaemonSet/{}", agent.set),
+            format!("it sets KUBERNETES_SERVICE_HOST to {host}, and EKS replaces the IP addresses of its API servers"),
+        ))
+        .fix(
+            "Set KUBERNETES_SERVICE_HOST to the host name of the cluster's endpoint (Cilium: k8sServiceHost in the \
+             values of the chart). EKS replaces the IP addresses of its API servers.",
+        )
+        .step(Risk::Inspect, "See what the pod reports", agent.describe())
 }
 
 /// A pod in the network of its Node, which no component has set up.
@@ -654,7 +687,8 @@ fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Explana
         _ => return None,
     };
     let why = format!(
-        "kube-proxy has no pod on it ({by_design}), but {} does not know the API server's own address",
+        "no pod of kube-proxy runs on the node ({by_design}), and without kube-proxy {} needs the API server's own \
+         address",
         agent.set
     );
     let object = blame.object.clone();
