@@ -111,6 +111,7 @@ const KUBECTL: &[(&str, &[&str])] = &[
     ("logs", &["-n", "-l", "-c", "--tail", "--previous", "--all-containers"]),
     ("apply", &["-f"]),
     ("edit", &["-n"]),
+    ("annotate", &["--overwrite"]),
     ("patch", &["-n", "--type", "-p"]),
     ("delete", &["-n", "-l", "--field-selector", "--force", "--grace-period"]),
     ("taint", &[]),
@@ -258,7 +259,7 @@ fn refused(words: &[String]) -> Option<String> {
             {
                 return Some(format!("the patch is no JSON: {error}"));
             }
-            let of_resources = ["get", "describe", "edit", "patch", "delete", "scale"].contains(verb);
+            let of_resources = ["get", "describe", "edit", "annotate", "patch", "delete", "scale"].contains(verb);
             let kinds = words.get(2).filter(|_| of_resources)?.split('/').next()?;
             kinds.split(',').find(|kind| !RESOURCES.contains(kind)).map(|kind| format!("no resource {kind}"))
         }
@@ -296,7 +297,7 @@ fn least_risk(command: &str) -> Risk {
         ["kubectl", "delete", "node" | "nodeclaim"] | ["kubectl", "drain", _] => Risk::Destructive,
         ["kubectl", "apply" | "edit" | "patch" | "scale" | "set", _]
         | ["aws", "eks", "associate-access-policy" | "create-access-entry" | "delete-access-entry"] => Risk::Mutating,
-        ["kubectl", "taint" | "cordon" | "uncordon" | "delete", _] => Risk::LowRisk,
+        ["kubectl", "taint" | "cordon" | "uncordon" | "delete" | "annotate", _] => Risk::LowRisk,
         _ => Risk::Inspect,
     }
 }

@@ -132,6 +132,10 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>) -> Option<Effect<'
         "cordon" => format!("Running pods on Node {} stay, and no new pods start there.", objects.first()?),
         "drain" => format!("Evicts the pods of Node {}.", objects.first()?),
         "taint" => of_taint(objects.get(1)?, objects.get(2)?)?,
+        "annotate" => {
+            let (kind, name) = object(objects)?;
+            format!("A new annotation of {} {name} restarts no pods.", known(kind)?.0)
+        }
         "rollout" | "set" => {
             let (kind, name) = object(objects.get(1..)?)?;
             format!("Restarts the pods of {} {name}.", known(kind)?.0)
@@ -232,6 +236,10 @@ mod tests {
             ("kubectl taint node n1 a/b=c:NoExecute", "Evicts the pods of Node n1."),
             ("kubectl delete nodeclaim c1", "Replaces the node of NodeClaim c1, so its pods move."),
             ("kubectl delete pod -n a b --force --grace-period=0", "Ends pod b. Its controller creates a new one."),
+            (
+                "kubectl annotate ec2nodeclass a b/c=1 --overwrite",
+                "A new annotation of EC2NodeClass a restarts no pods.",
+            ),
             ("kubectl edit configmap -n kube-system aws-auth", "A change of ConfigMap aws-auth restarts no pods."),
             (
                 "kubectl delete pod -n a -l app=b --field-selector spec.nodeName=n1",

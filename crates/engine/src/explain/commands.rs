@@ -34,6 +34,14 @@ pub(crate) fn edit(class: &NodeClass) -> String {
     format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())
 }
 
+const CHECK_AGAIN: &str = "nodewhy.dev/check-again";
+
+/// Changes an annotation, which is part of the key under which Karpenter remembers the result of its checks.
+/// Source: karpenter-provider-aws v1.14.1 pkg/controllers/nodeclass/validation.go `cacheKey`.
+pub(crate) fn recheck(class: &NodeClass) -> String {
+    format!("kubectl annotate {} {} {CHECK_AGAIN}=1 --overwrite", class.kind.to_ascii_lowercase(), class.name())
+}
+
 /// `kubectl logs` has no --all-namespaces.
 pub(crate) fn karpenter_log(case: &Case) -> String {
     let namespace = case

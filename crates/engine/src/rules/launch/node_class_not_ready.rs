@@ -160,9 +160,23 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
         if let Some(role) = refused_role(class, failing) {
             finding = let_in(case, finding, role);
         }
-        finding = finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)));
+        let is_of_policy = class.is_ec2() && failing.first().is_some_and(|c| fails_for_policy(c.reason.as_str()));
+        let of_field = finding.blame.as_ref().is_some_and(|blame| blame.field.is_some());
+        finding = if is_of_policy && !of_field {
+            finding.step(Risk::LowRisk, "Make Karpenter check the node class again", Some(commands::recheck(class)))
+        } else {
+            finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)))
+        };
     }
     finding
+}
+
+/// Whether the fix is in a policy of AWS, and not in the node class.
+fn fails_for_policy(reason: &str) -> bool {
+    matches!(
+        reason,
+        "CreateFleetAuthCheckFailed" | "CreateLaunchTemplateAuthCheckFailed" | "RunInstancesAuthCheckFailed"
+    )
 }
 
 const ANOTHER_ALIAS: &str = "Use an alias that is still published, such as al2023@VERSION. Check user data, which \
@@ -297,21 +311,21 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         ("PlacementGroupReady", _) => ("Name a placement group that exists in this region.", false),
         (_, "CreateFleetAuthCheckFailed") => (
             "Allow Karpenter's role to call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a \
-             permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check the \
-             class again, change any annotation on it.",
+             permissions boundary or a service control policy (SCP) may deny the call. Then change any annotation of \
+             the node class, so that Karpenter checks it again.",
             true,
         ),
         (_, "CreateLaunchTemplateAuthCheckFailed") => (
             "Allow Karpenter's role to call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on \
-             tags, a permissions boundary or a service control policy (SCP) may deny the call. To make Karpenter check \
-             the class again, change any annotation on it.",
+             tags, a permissions boundary or a service control policy (SCP) may deny the call. Then change any \
+             annotation of the node class, so that Karpenter checks it again.",
             true,
         ),
         (_, "RunInstancesAuthCheckFailed") => (
             "Allow Karpenter's role to call ec2:RunInstances for the image, its snapshots, subnets and security \
              groups, and iam:PassRole on the node role. A condition on tags, a permissions boundary or a service \
-             control policy (SCP) may deny the call. The instance profile must exist and contain the node role. To \
-             make Karpenter check the class again, change any annotation on it.",
+             control policy (SCP) may deny the call. The instance profile must exist and contain the node role. Then \
+             change any annotation of the node class, so that Karpenter checks it again.",
             true,
         ),
         (_, "UserDataSizeLimitExceeded") => ("Shorten the user data: EC2 accepts 16 KiB after rendering.", false),
