@@ -3,7 +3,7 @@
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::explain::{launch_blame, launch_error, logged};
+use crate::explain::{commands, launch_blame, launch_error, logged};
 use crate::objects::input::Input;
 use crate::objects::{Pod, ServiceAccount};
 use crate::rules::Rule;
@@ -37,12 +37,13 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::AwsRefuses]) else { return Opinion::Silent };
+    let of_karpenter = root.fact.program == KARPENTER;
+    let log = if of_karpenter { karpenter_log(case) } else { None };
     let finding = root.finding(case).fix(root.denial().map_or_else(|| UNNAMED.to_owned(), |denial| denial.fix())).step(
         Risk::Inspect,
         "See which role calls what: the denial names both",
-        logged::command(case),
+        log.or_else(|| logged::command(case)),
     );
-    let of_karpenter = root.fact.program == KARPENTER;
     let named = root.fact.names.get("role").map(String::as_str);
     let is_asked = of_karpenter && root.is_because(&[Reason::AccessDenied]);
     // A role of its own has another session than the id of an instance.
@@ -85,6 +86,12 @@ fn check(case: &Case) -> Opinion {
         Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
         None => finding.into(),
     }
+}
+
+/// The console of an instance does not show what Karpenter is not allowed to do with it.
+fn karpenter_log(case: &Case) -> Option<String> {
+    let name = case.claim.map(|claim| claim.name()).or_else(|| case.node.map(|node| node.name()))?;
+    Some(format!("{} | grep {name}", commands::karpenter_log(case)))
 }
 
 /// The ServiceAccount that cannot assume its role, because the role trusts another subject.
