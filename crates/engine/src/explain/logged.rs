@@ -573,5 +573,17 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
     let begin: String = text.chars().take(LONGEST / 3).collect();
     let end: String = text.chars().skip(length - LONGEST * 2 / 3).collect();
+    let (begin, end) = (without_cut_end(&begin), without_cut_begin(&end));
     format!("{begin} … {end}")
+}
+
+/// The longest part of a word that an excerpt drops. A longer one may be a path or an ARN.
+const CUT_WORD: usize = 24;
+
+fn without_cut_end(text: &str) -> &str {
+    text.rsplit_once(' ').filter(|(_, cut)| cut.len() <= CUT_WORD).map_or(text, |(whole, _)| whole)
+}
+
+fn without_cut_begin(text: &str) -> &str {
+    text.split_once(' ').filter(|(cut, _)| cut.len() <= CUT_WORD).map_or(text, |(_, whole)| whole)
 }
