@@ -77,7 +77,7 @@ pub enum Trouble {
     /// The API server does not take the Node that the kubelet describes: a name, a label or a taint of it cannot be.
     NodeInvalid,
     CniFails,
-    /// kube-proxy ends, so no address of a Service leads anywhere.
+    /// kube-proxy ends, so connections to Services fail.
     KubeProxyFails,
     DeviceFails,
     DiskFails,

@@ -86,8 +86,9 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
     match &kept.taint {
         Some(taint) => explanation
             .fix(format!(
-                "Add a toleration for the taint, or for every taint (operator: Exists) as agents of a node have it, to \
-                 DaemonSet {name}. Its pods restart. Keep it in the chart's values, or the next release reverts it."
+                "Add a toleration for the taint to DaemonSet {name}. An agent that every node needs can tolerate every \
+                 taint (operator: Exists). Its pods restart. Set the toleration in the chart's values, or the next \
+                 release reverts it."
             ))
             .step(Risk::Mutating, "Add the toleration. The DaemonSet's pods restart", commands::tolerate(set, taint)),
         None => explanation
@@ -103,7 +104,8 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
 /// or with the Node's readiness, which needs this DaemonSet.
 fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link)> {
     if taint.key == NOT_READY {
-        let why = "; the taint goes only once the Node is Ready, which needs that pod: they wait for each other";
+        let why =
+            ". The Node loses the taint only when it is Ready, and for that it needs the pod: they wait for each other";
         let node = case.node.map(Node::name).unwrap_or_default();
         return Some((why.to_owned(), Link::new(format!("Node/{node}"), "it loses the taint only once it is Ready")));
     }
@@ -113,7 +115,7 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
     let owner = startup_taint::owner(taint)?;
     let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d) && d != name) && !p.is_ready())?;
     let why = format!(
-        "; {} removes that taint once its pod {} is Ready, which needs the network: they wait for each other",
+        ". {} removes that taint only when its pod {} is Ready, and that pod needs the network: they wait for each other",
         owner.remover.unwrap_or(owner.name),
         pod.metadata.name
     );

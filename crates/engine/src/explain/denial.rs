@@ -29,8 +29,8 @@ impl Denial<'_> {
     pub(crate) fn fix(&self) -> String {
         let whose = self.role.map_or_else(|| "the role that makes the call".to_owned(), |role| format!("role {role}"));
         format!(
-            "Allow {} in a policy of {whose}, or meet the condition in that policy's statement. Neither disrupts \
-             nodes.",
+            "Allow {} in a policy of {whose}. If a policy allows it already, change the condition that the call does not \
+             meet. Neither disrupts nodes.",
             self.call
         )
     }
@@ -46,8 +46,8 @@ impl Denial<'_> {
         let cluster = case.cluster_name().unwrap_or("CLUSTER");
         let finding = finding.fix(format!(
             "Allow {} in the policy of Karpenter's role. The published policy allows it only on resources with the \
-             tags kubernetes.io/cluster/{cluster}=owned and karpenter.sh/nodepool. If it works for other machines, \
-             give this one the tags, or widen the condition.",
+             tags kubernetes.io/cluster/{cluster}=owned and karpenter.sh/nodepool. If the call works for other \
+             resources, add these tags to this one, or widen the condition.",
             self.call
         ));
         let finding = match case.instance_id() {

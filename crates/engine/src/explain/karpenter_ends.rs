@@ -92,13 +92,13 @@ impl KarpenterEnds<'_> {
             ),
             Some(Reason::NoKind) => of_kind(fact, finding).fix(
                 "Install the CustomResourceDefinitions of this version (chart karpenter-crd). Helm does not upgrade \
-                 those of a chart.",
+                 the CustomResourceDefinitions inside a chart.",
             ),
             Some(Reason::Forbidden) => finding
                 .blaming(Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", deployment))
                 .fix(
                     "Give Karpenter's ServiceAccount the permission that the log line names: reinstall the chart of \
-                     this version with its ClusterRoles. Those that an older release left grant older kinds.",
+                     this version with its ClusterRoles. The ClusterRoles of an older release permit only older kinds.",
                 )
                 .step(
                     Risk::Inspect,

@@ -45,13 +45,13 @@ pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
     let misnamed = class.misnamed_volume().map(|(at, volume, own)| Flaw {
         cause: "VolumeOfAnotherFamily",
         message: format!(
-            "EC2NodeClass {} describes {}, but on {} images and pods live on {own}, which keeps the size that the \
-             image has.",
+            "EC2NodeClass {} configures {}, but {} keeps images and pods on {own}, which has only the size that the \
+             image sets.",
             class.name(),
             volume.device_name.as_deref().unwrap_or_default(),
             class.family_name(),
         ),
-        fix: format!("Write deviceName: {own}, or describe that volume as well."),
+        fix: format!("Write deviceName: {own}, or add that volume too."),
         field: format!("spec.blockDeviceMappings.{at}.deviceName"),
         fatal: false,
     });

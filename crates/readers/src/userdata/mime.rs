@@ -105,8 +105,8 @@ pub fn read(text: &str) -> Archive {
         if let Some(span) = header.malformed {
             archive.fault = Some((
                 header.foreign.unwrap_or(span),
-                "this line stands in the header of a part, which is not `Name: value` throughout; an empty line must \
-                 end the header, and is missing before it",
+                "this line is read as the header of a MIME part, where every line must be `Name: value`. An empty line \
+                 must end the header before this line",
             ));
             return archive;
         }
@@ -365,7 +365,7 @@ mod tests {
         assert!(fault(&ARCHIVE.replace("--//--", "")).unwrap().contains("not closed"));
         assert!(fault(&ARCHIVE.replace("--//--", "--// x")).unwrap().contains("neither a delimiter"));
         assert_eq!(fault("Content-Type: multipart/mixed; boundary=B\n\nno part\n"), None);
-        assert!(fault(&ARCHIVE.replace("us-ascii\"\n\n", "us-ascii\"\n")).unwrap().contains("header of a part"));
+        assert!(fault(&ARCHIVE.replace("us-ascii\"\n\n", "us-ascii\"\n")).unwrap().contains("header of a MIME part"));
         assert!(fault("Content-Type: text/x-shellscript\n\n#!/bin/bash\n").unwrap().contains("multipart"));
     }
 }

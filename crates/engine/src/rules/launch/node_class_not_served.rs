@@ -62,9 +62,10 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
         "Switch EKS Auto Mode on for the cluster. In Terraform, set enabled = true in compute_config: without it, an \
          apply switches Auto Mode off. Or install Karpenter and refer to an EC2NodeClass.",
     )
+    .step(Risk::LowRisk, "Switch EKS Auto Mode on", None)
     .step(
         Risk::Inspect,
-        "See which NodePools exist, and which Karpenter they belong to",
+        "See which node class the NodePool refers to",
         Some(format!("kubectl get nodepool {name} -o yaml")),
     )
     .ask_aws(

@@ -69,13 +69,13 @@ fn check(case: &Case) -> Opinion {
     ])
     .blaming(Blame::object(api, kind, workload).namespace(&namespace).field(field))
     .fix(format!(
-        "Give {kind} {workload} another port of the Node than {port}, or none: a Service or a Pod's own address needs \
-         no hostPort. Or remove the port from DaemonSet {set}. A newer Karpenter launches no more nodes for the pod, \
-         but the pod still waits."
+        "Set another hostPort than {port} in {kind} {workload}, or none: a pod that clients reach through a Service or \
+         its own IP needs no hostPort. Or remove the hostPort from DaemonSet {set}. A newer Karpenter stops launching \
+         nodes for the pod, but the pod still waits."
     ))
     .step(
         Risk::Mutating,
-        "Give it another port, or none",
+        "Set another hostPort, or none",
         Some(format!("kubectl edit {} -n {namespace} {workload}", kind.to_lowercase())),
     )
     .step(

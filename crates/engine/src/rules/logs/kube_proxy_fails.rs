@@ -31,9 +31,10 @@ fn check(case: &Case) -> Opinion {
         let set = Blame::object("apps/v1", "DaemonSet", "kube-proxy").namespace("kube-system");
         (
             Some(set),
-            "Upgrade kube-proxy, because its image holds the nft or iptables that fails. Its pods restart, which \
-             disrupts no workload. Until then, remove from the node what that version cannot read, such as tables that \
-             a newer nft of another pod or of user data has created. Or set another mode of kube-proxy.",
+            "Upgrade kube-proxy, because its image contains the nft or iptables that fails. Its pods restart, which \
+             disrupts no workload. Until then, set another mode of kube-proxy. Or remove from the node the rules \
+             that this nft or iptables cannot read, such as tables that a newer nft created in another pod or in user \
+             data.",
         )
     } else if says("configuration") {
         // The add-on of EKS keeps it in a ConfigMap of this name; its kubeconfig stands in `kube-proxy`.

@@ -41,8 +41,8 @@ fn check(case: &Case) -> Opinion {
         (case.class_field("spec.securityGroupSelectorTerms"), admits)
     } else if logged::speaker(case, &root.fact.program).is_some_and(|pod| pod.daemon_set().is_none()) {
         let names = "Correct what the line names: the permissions, the settings or the version of the operator, which \
-                     assigns the addresses of all nodes. Or restart it (kubectl rollout restart), if it started before \
-                     the object existed that it does not know.";
+                     assigns the addresses of all nodes. If the operator started before the object that it does not \
+                     know existed, restart the operator (kubectl rollout restart).";
         (program(case, root.fact), names)
     } else if root.fact.reason == Some(Reason::Forbidden) {
         let grants = "Restore the permissions of the ServiceAccount that the line names: its ClusterRole and the \
@@ -53,9 +53,9 @@ fn check(case: &Case) -> Opinion {
                      node's image or the instance type lacks.";
         (program(case, root.fact), names)
     } else {
-        let names = "Correct what the line names: free addresses of the subnet (with prefix delegation whole prefixes \
-                     of 16, which a subnet reservation keeps free), the ENIConfig, the version of aws-node, or the \
-                     subnets' tags.";
+        let names = "Correct what the line names: the subnet's free addresses, the ENIConfig, the version of aws-node, \
+                     or the subnets' tags. With prefix delegation, the subnet needs free blocks of 16 addresses: a \
+                     subnet reservation keeps them free.";
         (named.or(full).and_then(|subnet| of_subnet(case, subnet)), names)
     };
     let finding = match full {

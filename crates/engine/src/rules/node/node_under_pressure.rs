@@ -55,7 +55,7 @@ fn check(case: &Case) -> Opinion {
     let size = class.and_then(|class| class.data_volume()?.ebs.as_ref()?.volume_size.as_deref());
     let volume = match (class, misnamed, size) {
         (Some(class), Some((_, volume, own)), _) => format!(
-            "{} {} describes {}, but on {} images and pods live on {own}, which keeps the image's size. ",
+            "{} {} configures {}, but {} keeps images and pods on {own}, which has only the size that the image sets. ",
             class.kind,
             class.name(),
             volume.device_name.as_deref().unwrap_or_default(),
@@ -85,7 +85,7 @@ fn check(case: &Case) -> Opinion {
     )
     .fix(match misnamed {
         Some((_, _, own)) => {
-            format!("Set deviceName: {own}, or describe that volume as well. Only new nodes get it.")
+            format!("Set deviceName: {own}, or add that volume too. Only new nodes get it.")
         }
         None => fix.to_owned(),
     })

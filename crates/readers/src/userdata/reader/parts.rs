@@ -85,8 +85,8 @@ impl Reader<'_> {
                 self.unread(entry.body);
             }
             if let Some(swallowed) = entry.swallowed.filter(|_| kind == PartKind::NodeConfig) {
-                let message = "this line stands in the header of its part, where nodeadm does not look for a \
-                               NodeConfig; an empty line must come before it";
+                let message = "this line is read as the header of its MIME part, where nodeadm does not look for a \
+                               NodeConfig. An empty line must come before it";
                 self.defect(DefectKind::BodyInHeader, swallowed, message);
             }
             if !entry.encoded {

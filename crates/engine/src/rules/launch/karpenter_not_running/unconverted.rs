@@ -22,11 +22,11 @@ pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
                 .fix(
                     "Name Karpenter's Service in the CustomResourceDefinitions of all its kinds, with the chart \
                      karpenter-crd (webhook.serviceName, webhook.serviceNamespace), or with a patch of each. The \
-                     definitions in the chart karpenter name kube-system.",
+                     chart karpenter has CustomResourceDefinitions, too, but they always name kube-system.",
                 )
                 .step(
                     Risk::Mutating,
-                    "Name the namespace of Karpenter's Service, and do the same for the other kinds",
+                    "Set the namespace of Karpenter's Service. Repeat this for the other kinds",
                     Some(format!("kubectl patch crd {} --type=json -p '{patch}'", unconverted.definition.name())),
                 )
         }
@@ -35,19 +35,19 @@ pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
             let is_not = if unconverted.karpenter.answers_webhooks() {
                 format!("which has no port {port}")
             } else {
-                format!("which has no port {port}, because Karpenter {version} converts nothing")
+                format!("which has no port {port}, because Karpenter {version} runs no conversion webhook")
             };
             let fix = if version < Version(1, 1, 0) {
-                "Upgrade CustomResourceDefinitions (chart karpenter-crd) and Karpenter to one version, with \
-                 webhook.enabled the same in both charts. If v1 was never in use, a definition without spec.conversion \
-                 is enough."
+                "Upgrade the CustomResourceDefinitions (chart karpenter-crd) and Karpenter to the same version, and set \
+                 webhook.enabled to the same value in both charts. If v1 was never in use, it is enough to remove \
+                 spec.conversion from the CustomResourceDefinitions."
             } else {
                 "Go back to the last Karpenter 1.0 with its CustomResourceDefinitions and webhook.enabled, until \
-                 status.storedVersions lists only v1. Then upgrade: nothing converts v1beta1 since 1.1."
+                 status.storedVersions lists only v1. Then upgrade: since 1.1, Karpenter no longer converts v1beta1."
             };
             unreached(unconverted, finding, asked, &is_not).fix(fix).step(
                 Risk::Mutating,
-                "Correct or remove spec.conversion, and do the same for the other kinds",
+                "Correct or remove spec.conversion. Repeat this for the other kinds",
                 Some(format!("kubectl edit crd {}", unconverted.definition.name())),
             )
         }

@@ -23,9 +23,10 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
     let (why, fix) = if denied.is_some() {
         (
             "AWS does not let Karpenter terminate the instance",
-            "Allow Karpenter's role ec2:TerminateInstances on it. Its policy may require a tag that this instance \
-             lacks. Karpenter's own policy requires kubernetes.io/cluster/NAME and karpenter.sh/nodepool, which each \
-             instance has from its launch. A tag such as Name comes only after the Node has joined.",
+            "Allow Karpenter's role to call ec2:TerminateInstances on this instance. Karpenter then terminates it. The \
+             role's policy may require a tag that this instance lacks. Karpenter's own policy requires the tags \
+             kubernetes.io/cluster/NAME and karpenter.sh/nodepool, which each instance has from its launch. \
+             Karpenter sets other tags, such as Name, only after the Node has joined.",
         )
     } else if is_invalid {
         (
