@@ -118,16 +118,16 @@ pub const ALL: &[Guard] = &[
     both("NoProviderID", "spec.providerID is set", NODE, provider_id),
     both(
         "NotRegistered",
-        "Karpenter vouches for the node: a NodeClaim with the Node's very providerID is Registered, and the Node is \
-         labelled so",
+        "Karpenter vouches for the node: a NodeClaim with the same providerID is Registered, and the Node has the \
+         label karpenter.sh/registered",
         CLAIM,
         registered,
     ),
-    both("LabelsMissing", "zone, region and instance type are on the Node", NODE, labels),
+    both("LabelsMissing", "the Node has labels for zone, region and instance type", NODE, labels),
     both("NoInternalIP", "the Node has a valid InternalIP", NODE, internal_ip),
     both(
         "OtherFamily",
-        "its InternalIP is of the cluster's family, IPv4 or IPv6: that of most Nodes without the taint",
+        "its InternalIP is of the same family, IPv4 or IPv6, as that of most Nodes without the taint",
         NODE,
         family,
     ),
@@ -135,15 +135,15 @@ pub const ALL: &[Guard] = &[
     both("NoHeartbeat", "the kubelet has reported within 10 minutes", NODE, heartbeat),
     both("Deleting", "neither the Node nor its NodeClaim is being deleted", CLAIM, not_deleting),
     both("ShutDown", "the instance is not stopped", NODE, not_shut_down),
-    both("Disrupted", "nobody is about to remove the Node", NODE, not_disrupted),
+    both("Disrupted", "no controller is about to remove the Node", NODE, not_disrupted),
     both("Cordoned", "the Node is not cordoned", NODE, not_cordoned),
     both("PutBack", "the taint has not been removed from this Node before", SAID, not_put_back),
     both("BreakerOpen", "no removed taint has come back on any Node for 24 hours", SAID, breaker_closed),
     both("ManyNodes", "no more than 5 Nodes older than 2 minutes carry the taint at once", NODE, few_nodes),
     both(
         "TooRecent",
-        "the same verdict has stood, and the taint list has not been written, for 10 minutes; for 30 where the cloud \
-         controller never came",
+        "for 10 minutes the verdict has not changed, and no client has written the taint list (30 minutes if the cloud \
+         controller never initialized the Node)",
         SAID,
         lasting,
     ),
@@ -205,7 +205,7 @@ fn not_paused(scene: &Scene) -> Result<(), String> {
 fn pool_is_known(scene: &Scene) -> Result<(), String> {
     match (scene.node.metadata.label("karpenter.sh/nodepool"), scene.pool) {
         (Some(named), None) => {
-            Err(format!("NodePool {named} cannot be read, and it could say that nothing may be done here"))
+            Err(format!("NodePool {named} cannot be read, and its annotation could forbid the removal"))
         }
         _ => Ok(()),
     }
@@ -248,9 +248,7 @@ fn registered(scene: &Scene) -> Result<(), String> {
         return Err(format!("NodeClaim {name} is not Registered"));
     }
     if scene.node.metadata.label("karpenter.sh/registered") != Some("true") {
-        return Err(format!(
-            "NodeClaim {name} is Registered, and the Node is without the label karpenter.sh/registered"
-        ));
+        return Err(format!("NodeClaim {name} is Registered, but the Node lacks the label karpenter.sh/registered"));
     }
     Ok(())
 }
@@ -275,7 +273,7 @@ fn provider_id(scene: &Scene) -> Result<(), String> {
 fn labels(scene: &Scene) -> Result<(), String> {
     let missing: Vec<_> =
         LABELS.into_iter().filter(|key| scene.node.metadata.label(key).is_none_or(str::is_empty)).collect();
-    if missing.is_empty() { Ok(()) } else { Err(format!("the Node is without {}", missing.join(", "))) }
+    if missing.is_empty() { Ok(()) } else { Err(format!("the Node lacks {}", missing.join(", "))) }
 }
 
 fn internal_ip(scene: &Scene) -> Result<(), String> {
@@ -304,7 +302,7 @@ fn family(scene: &Scene) -> Result<(), String> {
         None => return Ok(()),
     };
     if other > 0 && same <= other {
-        Err(format!("InternalIP is {name}, as {same} Nodes in service have it; {other} have one of the other family"))
+        Err(format!("InternalIP is {name}, as on {same} Nodes in service, but {other} have the other family"))
     } else {
         Ok(())
     }
@@ -381,7 +379,7 @@ fn few_nodes(scene: &Scene) -> Result<(), String> {
     if tainted <= scene.limits.many() {
         Ok(())
     } else {
-        Err(format!("{tainted} Nodes carry it at once, so look after the cloud controller"))
+        Err(format!("{tainted} Nodes carry it at once, so check the cloud controller"))
     }
 }
 
@@ -395,7 +393,7 @@ fn lasting(scene: &Scene) -> Result<(), String> {
     let written = cloud_controller::last_taint_writer(scene.node).and_then(|writer| writer.time);
     match seen.max(written) {
         Some(since) if scene.now - since < scene.limits.wait(scene.opt_in) => {
-            Err(format!("it is seen unchanged only since {}", stamp(since)))
+            Err(format!("nodewhy has seen no change only since {}", stamp(since)))
         }
         _ => Ok(()),
     }
@@ -410,7 +408,7 @@ fn within_budget(scene: &Scene) -> Result<(), String> {
         return Ok(());
     }
     let removals = if budget == 1 { "1 removal".to_owned() } else { format!("{budget} removals") };
-    Err(format!("the budget allows {removals} in each --remediation-window, and nodewhy has made as many"))
+    Err(format!("the budget allows {removals} in each --remediation-window, and nodewhy has made all of them"))
 }
 
 fn stamp(at: DateTime<Utc>) -> String {
