@@ -499,7 +499,7 @@ impl Operator<'_> {
                     (Outage::None, SourceState::Failed(why), _) => {
                         tracing::warn!(input = name, %why, "an input cannot be read; nodewhy continues without it");
                     }
-                    (Outage::None, SourceState::Read, _) => tracing::info!(input = name, "an input is read"),
+                    (Outage::None, SourceState::Read, _) => tracing::info!(input = name, "nodewhy can read this input"),
                 }
                 self.note(*what, name.clone(), state.clone());
                 if let Watched::Input(input) = *what {
@@ -609,7 +609,7 @@ fn say_finding(notice: &FindingNotice) {
     if notice.is_found {
         tracing::warn!(kind, name, finding, note = &*notice.note, "the configuration will keep new nodes from joining");
     } else {
-        tracing::info!(kind, name, finding, "a mistake of the configuration is gone");
+        tracing::info!(kind, name, finding, "a mistake in the configuration is fixed or its object is gone");
     }
 }
 

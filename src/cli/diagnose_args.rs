@@ -53,8 +53,8 @@ pub struct Diagnose {
     #[arg(long, value_enum)]
     pub(super) fail_on: Option<FailOn>,
     /// Look again at this interval [default: 30s] and print the answer again when a verdict changes. JSON prints one
-    /// line per answer, YAML prints one document per answer. Ctrl-C ends it. With --fail-on, it also ends as soon as
-    /// --fail-on makes the exit code 1
+    /// line per answer, YAML prints one document per answer. Ctrl-C ends it. With --fail-on, it also ends
+    /// when an answer would exit with 1
     #[arg(short, long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = seconds)]
     pub(super) watch: Option<u32>,
     #[arg(long, value_enum, default_value_t)]

@@ -141,8 +141,8 @@ pub struct RemediationFlags {
     /// How long a verdict must hold before nodewhy removes the taint
     #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     wait: u32,
-    /// Like --remediation-wait, for Nodes that the cloud controller never initialized. It is longer, because the
-    /// controller may still do so
+    /// Like --remediation-wait, for Nodes that the cloud controller never initialized. The default is longer, because
+    /// the controller may still initialize them
     #[arg(
         long = "remediation-wait-uninitialized",
         env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",
@@ -162,7 +162,7 @@ pub struct RemediationFlags {
         default_value_t = 5
     )]
     budget: u16,
-    /// Maximum taint removals per --remediation-window, as a share of all Nodes (at least one)
+    /// Maximum taint removals per --remediation-window, as a percentage of all Nodes. One removal is always allowed
     #[arg(long = "remediation-share", env = "NODEWHY_REMEDIATION_SHARE", value_name = "PERCENT", default_value_t = 5)]
     share: u8,
     /// Remove nothing while more Nodes than this have the taint

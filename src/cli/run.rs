@@ -55,7 +55,7 @@ pub struct Run {
     /// Folder with the webhook's tls.crt and tls.key, read again when they change [default: nodewhy makes its own]
     #[arg(long, env = "NODEWHY_ADMISSION_CERTIFICATES", value_name = "DIR")]
     admission_certificates: Option<PathBuf>,
-    /// Let the webhook refuse objects with errors that are certain, instead of warnings only
+    /// Which objects the webhook refuses. It warns about all others
     #[arg(long, env = "NODEWHY_ADMISSION_DENY", value_enum, default_value_t = Deny::Nothing, value_name = "WHAT")]
     admission_deny: Deny,
     // Their headings would go on over what follows.

@@ -33,8 +33,8 @@ pub struct UserDataArgs {
     /// --ami-family, read plain user data. Repeatable. Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
-    /// Show only what nodes run differently with NEW than with OLD. Both are files or directories as for -f, or node
-    /// classes of -f or of the cluster
+    /// Show only what changes on nodes from OLD to NEW. Both are files or directories as for -f, or node classes of -f
+    /// or of the cluster
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with = "name")]
     diff: Vec<PathBuf>,
     /// Treat the files as plain user data of this AMI family: AL2, AL2023, Bottlerocket, Windows2022 or Custom

@@ -170,7 +170,7 @@ impl Loader {
             let mut entry = match entry {
                 Ok(entry) => entry,
                 Err(_) if self.budget.is_spent.get() => return self.spent(name),
-                Err(error) => return self.complain(&name, &format!("ends before its time: {error}")),
+                Err(error) => return self.complain(&name, &format!("is cut off: {error}")),
             };
             self.entries += 1;
             if self.entries > self.bounds.entries {

@@ -25,11 +25,11 @@ use tokio::task::JoinSet;
 /// What the webhook refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Deny {
-    /// Nothing: it only warns.
+    /// None.
     #[default]
     #[value(name = "off")]
     Nothing,
-    /// Objects with an error that they prove by themselves.
+    /// Objects whose own text proves an error.
     Certain,
 }
 

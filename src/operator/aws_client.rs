@@ -26,7 +26,7 @@ impl Asker {
     /// Asks. While an earlier list waits, nothing happens: whoever wants to know asks again.
     pub fn ask(&self, questions: BTreeSet<Question>) {
         if self.0.try_send(questions).is_err() {
-            tracing::debug!("AWS is being asked already");
+            tracing::debug!("an AWS lookup is already running");
         }
     }
 }

@@ -175,7 +175,7 @@ impl Default for Metrics {
                 "Time from the start of a node's wait to its diagnosis",
                 Histogram::new(SECONDS_TO_DIAGNOSIS),
             ),
-            relists: names.add("watch_relists", "Full lists of an input after the first"),
+            relists: names.add("watch_relists", "Full lists of an input, not counting the first"),
             last_events: names.add_in_seconds(
                 "watch_last_event_timestamp",
                 "Time of the last object that the watch of an input received",

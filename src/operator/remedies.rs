@@ -95,7 +95,7 @@ impl Remedies {
             tracing::warn!(
                 name = remark.diagnosis,
                 reason = remark.reason,
-                "an Event is not sent, because too many wait or this replica no longer leads"
+                "an Event is not sent, because too many Events are waiting or this replica no longer leads"
             );
         }
     }

@@ -91,12 +91,12 @@ fn is_machine(about: &About) -> bool {
     matches!(about.kind.as_str(), "NodeClaim" | "Node")
 }
 
-/// `Karpenter makes no machine for 2 pods, and no verdict explains why. Pod shop/web-0 waits longest, for 12m: …`
+/// `Karpenter launches no node for 2 pods, and no verdict explains why. Pod shop/web-0 waits longest, for 12m: …`
 fn unplaced(waiting: &UnplacedPods, judged: &Judged) -> String {
     let UnplacedPods { pods, namespace, name, since, message } = waiting;
     let (pods, waits) = (counted_as(*pods, "pod"), duration(judged.at - *since));
     format!(
-        "Karpenter makes no machine for {pods}, and no verdict explains why. Pod {namespace}/{name} waits longest, for \
+        "Karpenter launches no node for {pods}, and no verdict explains why. Pod {namespace}/{name} waits longest, for \
          {waits}: {message}. Perhaps no NodePool offers what it asks for: kubectl describe pod -n {namespace} {name}"
     )
 }
@@ -139,7 +139,8 @@ fn otherwise(otherwise: &Otherwise) -> String {
         differs.push(format!("not stuck yet: {}", named(not_stuck.clone())));
     }
     format!(
-        "The dump does not say when it was made. Judged at {} ({}), the answer differs: {}. Pass the time with --now.",
+        "The dump does not say when it was made. At another time, {} ({}), the answer is different: {}. Pass the right \
+         time with --now.",
         clock(*at),
         source(*by),
         differs.join("; ")

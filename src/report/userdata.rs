@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
 /// Said of a value that may not be applied.
-const PERHAPS: &str = "perhaps: not followed with certainty";
+const PERHAPS: &str = "perhaps: nodewhy is not certain of this value";
 
 /// One machine and what it will run.
 #[derive(Debug)]

@@ -128,8 +128,8 @@ fn a_quiet_dump_is_judged_when_it_was_written() {
     dump.diagnose(&[]).says(&[
         "KubeletRefusesLabels (Certain)",
         "Judged 2 NodeClaims, 0 Nodes at 2026-01-15T12:00:00Z (when the dump was written): 2 are stuck",
-        "Judged at 2026-01-15T11:50:05Z (the newest time in the dump), the answer differs: not stuck yet: general-a, \
-         general-b. Pass the time with --now.",
+        "At another time, 2026-01-15T11:50:05Z (the newest time in the dump), the answer is different: not stuck yet: \
+         general-a, general-b. Pass the right time with --now.",
     ]);
     assert_eq!(dump.diagnose(&["--fail-on", "certain"]).code, Some(1));
     let judged = &dump.diagnose(&["-o", "json"]).json()["judged"];
@@ -143,8 +143,8 @@ fn of_an_old_copy_both_times_are_told_and_fail_on_takes_the_worse() {
     let answer = dump.diagnose(&["--fail-on", "certain"]);
     answer.says(&[
         "at 2026-01-15T11:50:05Z (the newest time in the dump): nothing is stuck; 2 wait, the longest for 0s at Join.",
-        "Judged at 2026-03-15T12:00:00Z (when the dump was written), the answer differs: also stuck: general-a \
-         (KubeletRefusesLabels Certain), general-b",
+        "At another time, 2026-03-15T12:00:00Z (when the dump was written), the answer is different: also stuck: \
+         general-a (KubeletRefusesLabels Certain), general-b",
     ]);
     assert_eq!(answer.code, Some(1));
     assert_eq!(dump.diagnose(&[]).code, Some(0));
@@ -302,7 +302,7 @@ fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
     };
     with(vec![reporting("2026-01-15T11:59:30Z")]).says(&[
         "nothing is stuck",
-        "Karpenter makes no machine for 2 pods, and no verdict explains why. Pod shop/older waits longest, for 30m",
+        "Karpenter launches no node for 2 pods, and no verdict explains why. Pod shop/older waits longest, for 30m",
         "did not tolerate taint a=b:NoSchedule",
         "kubectl describe pod -n shop older",
     ]);

@@ -68,7 +68,7 @@ impl<Q: Clone + Ord + Send + 'static> Ask<Q> {
             return;
         }
         if questions.queue.len() >= self.most {
-            tracing::debug!("too many questions of a kind wait");
+            tracing::debug!("too many requests of one kind are waiting; nodewhy drops this one");
             return;
         }
         questions.open.insert(question.clone());
