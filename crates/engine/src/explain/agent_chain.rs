@@ -115,7 +115,8 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
     let owner = startup_taint::owner(taint)?;
     let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d) && d != name) && !p.is_ready())?;
     let why = format!(
-        ". {} removes that taint only when its pod {} is Ready, and that pod needs the network: they wait for each other",
+        ". {} removes that taint only when its pod {} is Ready, and that pod needs the network: they wait for each \
+         other",
         owner.remover.unwrap_or(owner.name),
         pod.metadata.name
     );

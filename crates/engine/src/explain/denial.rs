@@ -29,8 +29,8 @@ impl Denial<'_> {
     pub(crate) fn fix(&self) -> String {
         let whose = self.role.map_or_else(|| "the role that makes the call".to_owned(), |role| format!("role {role}"));
         format!(
-            "Allow {} in a policy of {whose}. If a policy allows it already, change the condition that the call does not \
-             meet. Neither disrupts nodes.",
+            "Allow {} in a policy of {whose}. If a policy allows it already, change the condition that the call does \
+             not meet. Neither disrupts nodes.",
             self.call
         )
     }

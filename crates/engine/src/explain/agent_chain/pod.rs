@@ -184,7 +184,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         )
         .fix(format!(
             "Give DaemonSet {set} a version whose image supports such processors, or use instance types with a newer \
-             one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."
+             processor: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."
         )),
         Meaning::KernelModule => {
             let why = fails("; the kernel of the node lacks a module, or the program of the pod cannot load it");
@@ -618,8 +618,8 @@ fn own_host(case: &Case, agent: &Agent) -> Option<String> {
     set.env("KUBERNETES_SERVICE_HOST").filter(|host| !host.is_empty()).map(str::to_owned)
 }
 
-/// EKS replaces the addresses of its API servers. Source: docs.cilium.io "Kubernetes Without kube-proxy", which asks for
-/// the host name on EKS (cilium/cilium#22039).
+/// EKS replaces the addresses of its API servers. Source: docs.cilium.io "Kubernetes Without kube-proxy", which asks
+/// for the host name on EKS (cilium/cilium#22039).
 fn outdated_host(agent: &Agent, host: &str, here: Link, unreached: &str) -> Explanation {
     let why = format!(
         "pod {} cannot reach the API server at {unreached}: DaemonSet {} sets this IP address in \

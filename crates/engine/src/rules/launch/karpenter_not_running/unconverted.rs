@@ -38,8 +38,8 @@ pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
                 format!("which has no port {port}, because Karpenter {version} runs no conversion webhook")
             };
             let fix = if version < Version(1, 1, 0) {
-                "Upgrade the CustomResourceDefinitions (chart karpenter-crd) and Karpenter to the same version, and set \
-                 webhook.enabled to the same value in both charts. If v1 was never in use, it is enough to remove \
+                "Upgrade the CustomResourceDefinitions (chart karpenter-crd) and Karpenter to the same version, and \
+                 set webhook.enabled to the same value in both charts. If v1 was never in use, it is enough to remove \
                  spec.conversion from the CustomResourceDefinitions."
             } else {
                 "Go back to the last Karpenter 1.0 with its CustomResourceDefinitions and webhook.enabled, until \
