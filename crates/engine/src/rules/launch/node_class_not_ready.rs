@@ -160,10 +160,12 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
         if let Some(role) = refused_role(class, failing) {
             finding = let_in(case, finding, role);
         }
-        let is_of_policy = class.is_ec2() && failing.first().is_some_and(|c| fails_for_policy(c.reason.as_str()));
         let of_field = finding.blame.as_ref().is_some_and(|blame| blame.field.is_some());
-        finding = if is_of_policy && !of_field {
+        let first = failing.first().filter(|_| class.is_ec2() && !of_field);
+        finding = if first.is_some_and(|c| is_remembered(c.reason.as_str())) {
             finding.step(Risk::LowRisk, "Make Karpenter check the node class again", Some(commands::recheck(class)))
+        } else if first.is_some_and(|c| is_without_cidr(c)) {
+            finding.step(Risk::LowRisk, "Allow the call to Karpenter's role", None)
         } else {
             finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)))
         };
@@ -171,8 +173,8 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
     finding
 }
 
-/// Whether the fix is in a policy of AWS, and not in the node class.
-fn fails_for_policy(reason: &str) -> bool {
+/// Whether the fix is in a policy of AWS and not in the node class, and Karpenter remembers the refusal.
+fn is_remembered(reason: &str) -> bool {
     matches!(
         reason,
         "CreateFleetAuthCheckFailed" | "CreateLaunchTemplateAuthCheckFailed" | "RunInstancesAuthCheckFailed"
@@ -274,8 +276,6 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         return None;
     }
     let known = condition.is_false();
-    let is_without_cidr = condition.reason == "ClusterCIDRResolutionFailed"
-        || condition.message.starts_with("Failed to detect the cluster CIDR");
     let (fix, role) = match (condition.type_.as_str(), condition.reason.as_str()) {
         ("SubnetsReady" | "SecurityGroupsReady", _) if known => {
             ("Add the tags to the subnets and security groups, or select them by id.", false)
@@ -338,7 +338,7 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
             false,
         ),
         (_, reason) if let Some(fix) = since_1_15(reason) => (fix, false),
-        _ if is_without_cidr => (
+        _ if is_without_cidr(condition) => (
             "Allow Karpenter's role to call eks:DescribeCluster, and make the EKS endpoint reachable for Karpenter: \
              AL2023 needs the cluster's service CIDR.",
             true,
@@ -346,6 +346,12 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         _ => return None,
     };
     Some(Advice { fix, role })
+}
+
+/// Whether Karpenter cannot get the cluster's service CIDR from EKS.
+fn is_without_cidr(condition: &Condition) -> bool {
+    condition.reason == "ClusterCIDRResolutionFailed"
+        || condition.message.starts_with("Failed to detect the cluster CIDR")
 }
 
 /// The fixes for the reasons of ValidationSucceeded that Karpenter 1.15 has added. The API server no longer checks
