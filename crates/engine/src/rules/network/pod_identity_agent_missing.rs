@@ -69,8 +69,8 @@ fn check(case: &Case) -> Opinion {
     let explanation = agent.map_or_else(|| without_pod(case, node, AGENT), |agent| of_pod(case, node, agent));
     let why = explanation.why.trim_end_matches('.');
     let summary = match &logged {
-        Some(logged) => format!("{head} {why}. {}", logged.quote()),
-        None => format!("{head} {why}."),
+        Some(logged) if !why.contains(logged.line()) => format!("{head} {why}. {}", logged.quote()),
+        _ => format!("{head} {why}."),
     };
     let proven = logged.as_ref().filter(|logged| logged.fact.ends).map(Root::confidence);
     let confidence = proven.unwrap_or(Confidence::Possible).max(explanation.confidence(case));
