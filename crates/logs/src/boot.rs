@@ -62,7 +62,7 @@ struct Failed {
     /// The target that had been reached.
     reached: Option<String>,
     near: Vec<Near>,
-    /// A command before or behind its start failed, not the program itself.
+    /// A command before or after its start failed, not the program itself.
     of_control: bool,
     /// systemd deleted its job to break the ordering cycle that these lines name.
     cycle: Option<Vec<LogLine>>,
@@ -385,7 +385,10 @@ impl Failed {
                 format!("{other} was not started, because a unit that it needs failed before this log begins")
             }
             None if self.of_control => {
-                format!("a command before or behind the start of {} failed, such as its ExecStartPre=", boot.unit)
+                format!(
+                    "a command that runs before or after the start of {} failed, such as its ExecStartPre=",
+                    boot.unit
+                )
             }
             None => format!("{} is the first step of the boot that failed", boot.unit),
         };

@@ -93,7 +93,7 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
             .step(Risk::Mutating, "Add the toleration. The DaemonSet's pods restart", commands::tolerate(set, taint)),
         None => explanation
             .fix(format!(
-                "Add the label that DaemonSet {name} requires to the Node, or change the DaemonSet so that it selects \
+                "Add to the Node the label that DaemonSet {name} requires. Or change the DaemonSet so that it selects \
                  this Node."
             ))
             .step(Risk::Inspect, "See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),

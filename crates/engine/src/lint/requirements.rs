@@ -126,7 +126,7 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             flaws.push(Flaw {
                 cause: "UnknownOperator",
                 message: format!(
-                    "NodePool {pool} has the operator {operator:?} for {key}, and Karpenter knows none of that name."
+                    "NodePool {pool} has the operator {operator:?} for {key}, and Karpenter knows no such operator."
                 ),
                 fix: nearest(operator, OPERATORS).map_or_else(
                     || format!("Use one of {}.", OPERATORS.join(", ")),

@@ -247,8 +247,8 @@ pub const THROTTLED: CauseCandidate = CauseCandidate {
         let burst = differential.text_joins && case.class_members()?.waiting() >= MANY;
         Some(
             Suspicion::new(
-                "Perhaps EC2 refuses the instance's calls because the account makes too many at once, so the boot \
-                 gives up before it knows the instance's name.",
+                "Perhaps EC2 refuses the instance's calls because the account makes too many calls at once, so the \
+                 boot gives up before it knows the instance's name.",
                 CONSOLE,
                 "RequestLimitExceeded, or repeated attempts of DescribeInstances",
             )

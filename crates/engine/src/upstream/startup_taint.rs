@@ -94,8 +94,8 @@ const OWNERS: &[TaintOwner] = &[
         fix: "Get istio-cni-node Ready on this Node. istiod then removes the taint.",
         ready: Some((
             "Turn on istiod's untaint controller, because no other component removes the taint: \
-             PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true. With Helm, set taint.enabled=true. Before Istio 1.30 that \
-             only gives the rights, so set pilot.env too.",
+             PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true. With Helm, set taint.enabled=true. Before Istio 1.30, \
+             this only grants the permissions, so set pilot.env too.",
             "kubectl get deployment -n istio-system istiod -o yaml | grep -A1 UNTAINT",
         )),
     },
@@ -108,7 +108,7 @@ const OWNERS: &[TaintOwner] = &[
         otherwise: None,
         fix: "Get the Datadog agent Ready on this Node. The Datadog Operator then removes the taint.",
         ready: Some((
-            "Turn on the untaint controller of the Datadog Operator: without it nobody removes the taint.",
+            "Turn on the untaint controller of the Datadog Operator: without it no component removes the taint.",
             "kubectl logs -n DATADOG_NAMESPACE -l app.kubernetes.io/name=datadog-operator --tail=-1 | grep -i untaint",
         )),
     },
@@ -129,7 +129,7 @@ const OWNERS: &[TaintOwner] = &[
         daemon_sets: &[],
         remover: Some("the Node Readiness Controller"),
         otherwise: Some("the condition that its rule asks for is not reported as the rule wants it"),
-        fix: "See which NodeReadinessRule holds this taint, and which condition nobody reports.",
+        fix: "See which NodeReadinessRule holds this taint, and which condition no component reports.",
         ready: None,
     },
     // cluster-api api/core/v1beta1/common_types.go `NodeUninitializedTaint`.

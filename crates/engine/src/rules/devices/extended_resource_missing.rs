@@ -548,7 +548,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             Some(taint) => tolerating(explained, set, taint),
             None => explained
                 .fix(format!(
-                    "Add the label that DaemonSet {name} selects to the Node, or make the DaemonSet select this Node."
+                    "Add to the Node the label that DaemonSet {name} selects. Or make the DaemonSet select this Node."
                 ))
                 .step(Risk::Inspect, "See what it selects", describe_set(set)),
         };

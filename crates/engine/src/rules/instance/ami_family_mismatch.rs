@@ -76,7 +76,7 @@ fn check(case: &Case) -> Opinion {
         class.name(),
         reads(family),
         ami.name,
-        if published.is_some() { "" } else { "by its name " },
+        if published.is_some() { "" } else { "by name " },
         os
     );
     let object = format!("{}/{}", class.kind, class.name());
@@ -95,7 +95,7 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::class(class).field("spec.amiFamily"))
     .fix(if ubuntu {
         "Set amiFamily to AL2, because Ubuntu's EKS images read its user data (or use Custom with user data of your \
-         own). Or select an image of the family."
+         own). Or select an image of the amiFamily."
             .to_owned()
     } else {
         format!("Select an image of the family {written}, or set amiFamily to the image's family ({os}).")
@@ -132,7 +132,7 @@ fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, b
         reads(written_for),
         place.line,
         ami.name,
-        if published { "" } else { "by its name " },
+        if published { "" } else { "by name " },
         system(built_for),
         reads(built_for)
     );

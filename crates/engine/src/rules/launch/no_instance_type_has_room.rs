@@ -241,8 +241,8 @@ fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &st
         Confidence::Certain,
         format!(
             "NodePool {name} launches nothing for {of_pod}: {total} of ephemeral-storage is requested. Karpenter \
-             counts the volume of {kind} {class} ({gib}Gi) for every instance type, and no disks of the instance, \
-             because instanceStorePolicy is not set."
+             counts the volume of {kind} {class} ({gib}Gi) for every instance type. It does not count the instance's \
+             own disks, because instanceStorePolicy is not set."
         ),
         event,
     )
@@ -253,8 +253,8 @@ fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &st
         "Karpenter does not see what user data does with an instance's own disks",
     ))
     .fix(
-        "If the instance types have disks of their own, set instanceStorePolicy: RAID0 (and remove what sets them up \
-         from userData). Otherwise give the volume of images and pods the requested size.",
+        "If the instance types have disks of their own, set instanceStorePolicy: RAID0. If userData formats or mounts \
+         these disks, remove that part. Otherwise give the volume of images and pods the requested size.",
     );
     match (case.class_field("spec.instanceStorePolicy"), case.class()) {
         (Some(blame), Some(class)) => finding.blaming(blame).step(
@@ -280,13 +280,14 @@ fn crowded(
     // The DaemonSet that requests most of it, if one requests half.
     let set = largest(case, resource).filter(|(_, asked)| asked * 2.0 >= of_daemons).map(|(set, _)| set);
     let (blame, command) = set.map_or((of_pool, format!("kubectl edit nodepool {name}")), of_daemon_set);
-    let who = set.map_or_else(String::new, |set| format!(", most of it for DaemonSet {}", set.metadata.name));
+    let who = set.map_or_else(String::new, |set| format!(", most of that by DaemonSet {}", set.metadata.name));
     let room = case.cluster.node(machine).and_then(|node| node.status.allocatable.get(resource)).unwrap_or_default();
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each node (daemonset overhead) \
-             {total} of {resource} is requested, the larger part by them{who}, but its largest node so far has {room}."
+            "NodePool {name} launches nothing for {of_pod}: the pod and the DaemonSets of each node (daemonset \
+             overhead) request {total} of {resource}, more than half of it by the DaemonSets{who}. The pool's largest \
+             node so far has {room}."
         ),
         event,
     )

@@ -64,7 +64,7 @@ fn check(case: &Case) -> Opinion {
           upgrade of the chart karpenter does not change them.")
     .step(
         Risk::Inspect,
-        "See whether it knows conditions (it prints array, or nothing)",
+        "See whether the definition knows conditions (the command prints array, or nothing)",
         Some(format!(
             "kubectl get crd {CRD} -o \
              jsonpath='{{.spec.versions[*].schema.openAPIV3Schema.properties.status.properties.conditions.type}}'"
@@ -72,7 +72,7 @@ fn check(case: &Case) -> Opinion {
     )
     .step(
         Risk::Mutating,
-        "Upgrade it to Karpenter's version, and do the same for those of NodePool and NodeClaim",
+        "Upgrade the definition to Karpenter's version. Repeat this for those of NodePool and NodeClaim",
         Some(format!(
             "kubectl apply -f https://raw.githubusercontent.com/aws/karpenter-provider-aws/v{version}/pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"
         )),

@@ -54,7 +54,7 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
             format!("NodePool/{name}"),
             "status.conditions",
             "none",
-            "Auto Mode's Karpenter writes some within seconds, whatever they say; no NodePool here has any",
+            "Auto Mode's Karpenter writes conditions within seconds, and no NodePool here has any",
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))

@@ -127,9 +127,10 @@ fn definition_goes(case: &Case, round: FailingRound, error: &str) -> Option<Find
                 .field("metadata.deletionTimestamp"),
         )
         .fix(format!(
-            "Let the remaining NodeClaims go (see what blocks their drain: a PodDisruptionBudget, a pod that does not \
-             end). Then {CRD} goes, and you can install it again (chart karpenter-crd). All objects of a kind go with \
-             its definition: if those of NodePools and node classes were deleted too, apply these objects again."
+            "Find what blocks the drain of the remaining NodeClaims, such as a PodDisruptionBudget or a pod that does \
+             not end. When they are gone, Kubernetes deletes {CRD}, and you can install it again (chart \
+             karpenter-crd). With a definition, Kubernetes deletes all objects of its kind. If the definitions of \
+             NodePools and node classes were deleted too, apply these objects again."
         ))
         .step(
             Risk::Inspect,

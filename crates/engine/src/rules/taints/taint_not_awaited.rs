@@ -50,7 +50,7 @@ fn check(case: &Case) -> Opinion {
         format!("NodePool/{name}"),
         "spec.template.spec.startupTaints",
         "absent",
-        "Karpenter knows that a startup taint goes: until then the Node is not initialized and not removed",
+        "Karpenter expects the removal of a startup taint. Until then it neither initializes nor removes the Node",
     ))
     .linked([
         Link::new(format!("Pod/{pod}"), "Karpenter launches nodes for it, but it never starts there"),

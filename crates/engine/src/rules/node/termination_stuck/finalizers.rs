@@ -23,8 +23,8 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
     Finding::new(
         Confidence::Certain,
         format!(
-            "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires. So the API server rejects the \
-             removal of Karpenter's finalizer like every other write, or no Karpenter treats it as its own.",
+            "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires. So either the API server rejects \
+             every write, including the removal of Karpenter's finalizer, or Karpenter ignores this NodeClaim.",
             head(case)
         ),
         Evidence::new(

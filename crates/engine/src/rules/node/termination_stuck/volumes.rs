@@ -84,7 +84,7 @@ pub(super) fn volumes(case: &Case, node: &Node) -> Option<Finding> {
         )
         .step(
             Risk::Inspect,
-            "See what holds the attachment: its deletionTimestamp and status.detachError",
+            "See why the volume is still attached: deletionTimestamp and status.detachError",
             Some(look),
         ),
     )
