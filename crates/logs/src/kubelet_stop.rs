@@ -1,7 +1,8 @@
 //! A kubelet that systemd stopped, and did not start again: that it ended is no failure, so no `Restart=` acts.
 //!
 //! Units whose kubelet requires containerd stop it with containerd. If containerd comes back by itself, nothing starts
-//! the kubelet again: bottlerocket-os/bottlerocket#4721. Source: systemd v257 man/systemd.unit.xml (Requires=, BindsTo=).
+//! the kubelet again: bottlerocket-os/bottlerocket#4721. Source: systemd v257 man/systemd.unit.xml (Requires=,
+//! BindsTo=).
 
 use crate::fact::{Fact, LogLine, Phase, RuntimeEnd, Trouble};
 use crate::journey::Journey;

@@ -1,4 +1,5 @@
-//! In which module of the kernel a fault lies that ends in a panic. The panic does not say so, the report above it does.
+//! In which module of the kernel a fault lies that ends in a panic. The panic does not say so. The report above it
+//! does.
 
 use crate::fact::{LogLine, Oops};
 use crate::quoted::shown;

@@ -1,4 +1,5 @@
-//! A kubelet that systemd stopped and did not start again. The lines are shortened from bottlerocket-os/bottlerocket#4721.
+//! A kubelet that systemd stopped and did not start again. The lines are shortened from
+//! bottlerocket-os/bottlerocket#4721.
 
 use logs::fact::{Fact, Trouble};
 use logs::journey::Journey;

@@ -84,10 +84,15 @@ fn capacity_wait(judging: Judging, history: &History<'_>) -> Option<Wait> {
     let refused = history.events.iter().copied().filter(|e| is_refused_launch(e));
     let mut refused: Vec<&Event> = refused.filter(|e| e.last_seen().is_some()).collect();
     refused.sort_by_key(|e| std::cmp::Reverse(e.last_seen()));
-    // One series, without a silence in it.
+    // One series, without a silence and without a launch in it: the claim of that may be gone, too.
+    let launches = history.events.iter().filter(|e| e.reason == "Launched");
+    let launched = launches.filter_map(|e| e.last_seen()).max();
     let mut next = now;
     let follows = |e: &&Event| {
         let at = e.last_seen().unwrap_or(next);
+        if launched.is_some_and(|launched| launched >= at) {
+            return false;
+        }
         let is_waited_for = history.waited_for_since.is_some_and(|since| since <= at);
         let at_most = if is_waited_for { ASKED_FOR_BY_A_POD } else { STILL_ASKED_FOR };
         std::mem::replace(&mut next, at) - at <= at_most
