@@ -7,7 +7,7 @@ use super::judging::Judging;
 use super::out_of_service::{is_leaving, is_out_of_service};
 use super::taints::{listed, missing_taints};
 use super::timeout::{never_launched, timed_out};
-use crate::api::{Evidence, Stage};
+use crate::api::{Evidence, Stage, Text};
 use crate::case::left_taint;
 use crate::case::reboot;
 use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, Taint};
@@ -37,56 +37,15 @@ pub fn claim_wait(
     {
         return terminate_wait(claim, deleted, t.terminate / 2);
     }
-    let name = || format!("NodeClaim/{}", claim.name());
-    let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
-    let shown = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
-
     if !claim.is_true("Launched") {
         let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
-        let evidence = Evidence::new(
-            name(),
-            field("Launched"),
-            shown("Launched"),
-            "no instance has been launched for this NodeClaim",
-        );
-        let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
+        let because = "no instance has been launched for this NodeClaim";
+        let wait = Wait::new(Stage::Launch, since, t.launch, t, condition_of_claim(claim, "Launched", because));
         return Some(if claim.metadata.deletion_timestamp.is_some() { wait.leaving() } else { wait });
     }
     let launched = claim.true_since("Launched").unwrap_or(created);
     if !claim.is_true("Registered") {
-        let registered = claim.condition("Registered");
-        // Before 1.0 what has not come yet is False, and not Unknown.
-        // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v0.35.0).
-        let is_refused = |c: &&Condition| c.is_false() && !matches!(c.reason.as_str(), "NodeNotFound" | "NotLaunched");
-        if let Some(refused) = registered.filter(is_refused) {
-            let since = refused.last_transition_time.unwrap_or(launched);
-            let evidence = Evidence::new(
-                name(),
-                field("Registered"),
-                refused.shown(),
-                "Karpenter refused the Node, and does not look at it again",
-            );
-            return Some(Wait::new(Stage::Register, since, t.register, t, evidence).settled());
-        }
-        if let Some(node) = nodes.first() {
-            let since = node.metadata.creation_timestamp.unwrap_or(launched).max(launched);
-            let evidence = Evidence::new(
-                name(),
-                field("Registered"),
-                shown("Registered"),
-                format!("Node {} exists, but is not registered", node.name()),
-            );
-            return Some(Wait::new(Stage::Register, since, t.register, t, evidence));
-        }
-        let because = "the instance was launched, but no Node with its providerID has appeared";
-        let patience = if boots_slowly(claim) { t.join * 2 } else { t.join };
-        return Some(Wait::new(
-            Stage::Join,
-            launched,
-            patience,
-            t,
-            Evidence::new(name(), field("Registered"), shown("Registered"), because),
-        ));
+        return Some(unregistered_wait(claim, nodes.first().copied(), launched, t));
     }
     if let Some(wait) = reboot::wait(claim, t) {
         return Some(wait);
@@ -100,12 +59,8 @@ pub fn claim_wait(
             Some("ResourceNotRegistered" | "DRADriverPoolsNotPublished") => t.devices,
             _ => t.initialize,
         };
-        let evidence = Evidence::new(
-            name(),
-            field("Initialized"),
-            shown("Initialized"),
-            "the Node is registered, but Karpenter does not call it usable",
-        );
+        let because = "the Node is registered, but Karpenter does not call it usable";
+        let evidence = condition_of_claim(claim, "Initialized", because);
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
     let initialized = claim.true_since("Initialized").unwrap_or(launched);
@@ -119,6 +74,34 @@ pub fn claim_wait(
         .or_else(|| pressure_wait(nodes.first()?, t))
         .or_else(|| hardware_wait(nodes.first()?, t))
         .or_else(|| cordon_wait(nodes.first()?, t.ready * 3, t))
+}
+
+/// The evidence that a NodeClaim waits at a stage: its condition of this type.
+fn condition_of_claim(claim: &NodeClaim, type_: &str, because: impl Into<Text>) -> Evidence {
+    let shown = claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
+    let field = format!(r#"status.conditions[?(@.type=="{type_}")]"#);
+    Evidence::new(format!("NodeClaim/{}", claim.name()), field, shown, because)
+}
+
+/// The wait of a launched machine that Karpenter has not registered: for its Node, or for Karpenter.
+fn unregistered_wait(claim: &NodeClaim, node: Option<&Node>, launched: DateTime<Utc>, t: &Thresholds) -> Wait {
+    // Before 1.0 what has not come yet is False, and not Unknown.
+    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v0.35.0).
+    let is_refused = |c: &&Condition| c.is_false() && !matches!(c.reason.as_str(), "NodeNotFound" | "NotLaunched");
+    if let Some(refused) = claim.condition("Registered").filter(is_refused) {
+        let since = refused.last_transition_time.unwrap_or(launched);
+        let because = "Karpenter refused the Node, and does not look at it again";
+        let evidence = condition_of_claim(claim, "Registered", because);
+        return Wait::new(Stage::Register, since, t.register, t, evidence).settled();
+    }
+    if let Some(node) = node {
+        let since = node.metadata.creation_timestamp.unwrap_or(launched).max(launched);
+        let because = format!("Node {} exists, but is not registered", node.name());
+        return Wait::new(Stage::Register, since, t.register, t, condition_of_claim(claim, "Registered", because));
+    }
+    let because = "the instance was launched, but no Node with its providerID has appeared";
+    let patience = if boots_slowly(claim) { t.join * 2 } else { t.join };
+    Wait::new(Stage::Join, launched, patience, t, condition_of_claim(claim, "Registered", because))
 }
 
 /// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and
