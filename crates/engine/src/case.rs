@@ -286,7 +286,10 @@ impl<'w> Case<'w> {
     /// The NodeClaim of a Node where none was read: Karpenter makes it the Node's owner.
     /// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.1).
     fn owning_claim(&self) -> Option<NamedUid> {
-        let node = self.node.filter(|_| self.cluster.missing(Input::NodeClaims).is_some())?;
+        let node = self.node?;
+        if self.cluster.missing(Input::NodeClaims).is_none() {
+            return None;
+        }
         let owner = node.metadata.owner_references.iter().find(|owner| *owner.kind == *"NodeClaim")?;
         Some(NamedUid { name: owner.name.to_string(), uid: String::new() })
     }
@@ -710,7 +713,10 @@ fn in_service_wait(judging: Judging, node: &Node, wait: Option<Wait>) -> Option<
 fn unserved_wait(judging: Judging, pool: &NodePool, class: Option<&ClassFacts>) -> Option<Wait> {
     let Judging { cluster, thresholds, .. } = judging;
     // EKS runs Auto Mode's Karpenter out of sight.
-    let stopped = cluster.karpenter()?.stopped.as_ref().filter(|_| class.is_some_and(|c| !c.class.is_auto_mode()))?;
+    let stopped = cluster.karpenter()?.stopped.as_ref()?;
+    if class.is_none_or(|c| c.class.is_auto_mode()) {
+        return None;
+    }
     // A NodeClaim that nobody launches has the diagnosis, and so has a class that nobody looks at.
     let told = cluster.claims_of_pool(pool.name()).any(|claim| !claim.is_true("Initialized"));
     if told || class.is_some_and(|c| pool_wait::class_wait(&c.class, thresholds).is_some()) {

@@ -251,7 +251,10 @@ impl ClusterState {
     /// Karpenter, where its CustomResourceDefinitions are here, and nothing of their kinds is.
     fn karpenter_alone(&self) -> Option<Subject> {
         let is_alone = self.pools.is_empty() && self.claims.is_empty() && !self.looked_up.custom_resources.is_empty();
-        let karpenter = self.karpenter().filter(|_| is_alone)?;
+        let karpenter = self.karpenter()?;
+        if !is_alone {
+            return None;
+        }
         Some(Subject::Karpenter(karpenter.metadata.name.to_string()))
     }
 

@@ -122,7 +122,10 @@ pub fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, proven: TimeDel
 /// for. Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`.
 pub fn unlaunched_leaving_wait(judging: Judging, claim: &NodeClaim) -> Option<Wait> {
     let Judging { now, thresholds: t, .. } = judging;
-    let deleted = claim.metadata.deletion_timestamp.filter(|_| never_launched(claim))?;
+    let deleted = claim.metadata.deletion_timestamp?;
+    if !never_launched(claim) {
+        return None;
+    }
     let is_held = !claim.metadata.finalizers.is_empty() && now - deleted >= t.terminate / 2;
     let because = "it was deleted before it had an instance, and Karpenter's finalizer still holds it";
     let object = format!("NodeClaim/{}", claim.name());
@@ -155,7 +158,10 @@ fn leaving_node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
 /// A node class that was deleted and stays. Machines that use it go in their own time; where none does, only AWS is
 /// asked, and that takes seconds.
 pub fn leaving_class_wait(class: &NodeClass, may_be_used: bool, t: &Thresholds) -> Option<Wait> {
-    let deleted = class.metadata.deletion_timestamp.filter(|_| !class.metadata.finalizers.is_empty())?;
+    let deleted = class.metadata.deletion_timestamp?;
+    if class.metadata.finalizers.is_empty() {
+        return None;
+    }
     let because = "the node class was deleted, and a finalizer still holds it";
     let object = format!("{}/{}", class.kind, class.name());
     let wait = leaving_wait(object, deleted, deleted, t.terminate / 2, because);

@@ -359,7 +359,10 @@ impl<'w> Unplaced<'w> {
             };
             let own = all - of_daemons;
             let crowded = all > *most && own <= *most && of_daemons >= own && own > 0.0;
-            let machine = cluster.node(machine).filter(|_| crowded)?;
+            let machine = cluster.node(machine)?;
+            if !crowded {
+                return None;
+            }
             Some(Lack { resource, total, why: Why::Crowded { of_daemons, machine } })
         })
     }

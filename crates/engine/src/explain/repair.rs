@@ -67,7 +67,10 @@ pub(crate) fn unrepaired(case: &Case, since: Option<DateTime<Utc>>) -> Option<Un
         return Some(held_back(event));
     }
     // A node that is not initialized needs no budget.
-    let pool = claim.node_pool().filter(|_| claim.is_true("Initialized"))?;
+    let pool = claim.node_pool()?;
+    if !claim.is_true("Initialized") {
+        return None;
+    }
     let of_pool = case.cluster.events("NodePool", pool).filter(|event| lacks_budget(event)).filter(is_since);
     of_pool.max_by_key(|event| event.last_seen()).map(held_back)
 }

@@ -34,7 +34,10 @@ pub(crate) fn left_out<'w>(case: &Case<'w>) -> Option<LeftOut<'w>> {
     let (who, is_sure) = if is_spot {
         (OF_SPOT.to_owned(), false)
     } else {
-        let role = controller_role::arn(case).filter(|_| case.class().is_some_and(NodeClass::is_ec2))?;
+        let role = controller_role::arn(case)?;
+        if !case.class().is_some_and(NodeClass::is_ec2) {
+            return None;
+        }
         (role.to_owned(), true)
     };
     let is_account = |arn: &str| arn.ends_with(":root") || arn.chars().all(|c| c.is_ascii_digit());

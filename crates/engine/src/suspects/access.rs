@@ -18,7 +18,10 @@ pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
     stages: &[Stage::Join],
     behind: &[],
     weigh: |case, differential| {
-        let role = differential.role.filter(|_| !differential.is_let_in)?;
+        let role = differential.role?;
+        if differential.is_let_in {
+            return None;
+        }
         let wanted = access_entry::type_for(case);
         let of_another = differential
             .differs("role")

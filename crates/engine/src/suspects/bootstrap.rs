@@ -10,7 +10,10 @@ pub const USER_DATA: CauseCandidate = CauseCandidate {
     stages: &[Stage::Join],
     behind: &[],
     weigh: |case, differential| {
-        let class = case.class().filter(|_| !differential.text_joins)?;
+        let class = case.class()?;
+        if differential.text_joins {
+            return None;
+        }
         let text = class.spec.user_data.as_deref().filter(|text| !text.trim().is_empty())?;
         let what = if text.contains("[settings") { "its settings (TOML)" } else { "its scripts or settings" };
         Some(
@@ -91,7 +94,10 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
     stages: &[Stage::Join],
     behind: &[],
     weigh: |case, differential| {
-        let class = case.class().filter(|_| differential.is_single(case))?;
+        let class = case.class()?;
+        if !differential.is_single(case) {
+            return None;
+        }
         let own_image = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
         Some(
             Suspicion::new(

@@ -220,7 +220,10 @@ pub fn is_let_in(case: &Case) -> bool {
 
 /// The name under which a kubelet reports that may be this machine's and has no Node.
 pub fn reporting<'w>(case: &Case<'w>) -> Option<&'w str> {
-    let launched = case.claim.filter(|_| case.stage() == Stage::Join)?.true_since("Launched")?;
+    if case.stage() != Stage::Join {
+        return None;
+    }
+    let launched = case.claim?.true_since("Launched")?;
     kubelet_without_node::of_this_machine(case, launched).map(|(name, ..)| name)
 }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub(super) fn of(case: &Case) -> Option<Arc<Vec<Weighed>>> {
     static WEIGHED: Memo<Vec<Weighed>> = Memo::new("the suspects for machines of a group");
     let waits = |claim: &&NodeClaim| case.node.is_none() && !claim.is_true("Registered");
-    let claim = case.claim.filter(|_| case.stage() == Stage::Join).filter(waits)?;
-    if differential::reporting(case).is_some() {
+    let claim = case.claim.filter(waits)?;
+    if case.stage() != Stage::Join || differential::reporting(case).is_some() {
         return None;
     }
     let is_asked = |candidate: &super::CauseCandidate| candidate.stages.contains(&Stage::Join);

@@ -52,7 +52,10 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
     stages: &[Stage::Launch],
     behind: &["LaunchFailed", "InstanceDiesAtStart"],
     weigh: |case, differential| {
-        let class = case.class().filter(|_| is_unexplained(case))?;
+        let class = case.class()?;
+        if !is_unexplained(case) {
+            return None;
+        }
         let key = key(class)?;
         Some(
             Suspicion::new(

@@ -93,7 +93,10 @@ fn driver_upgrade(node: &Node) -> Option<Cordon> {
 /// Since when a Node is cordoned: the node lifecycle controller notes it on the taint that it makes of that.
 /// Source: kubernetes v1.36.3 pkg/controller/util/node/controller_utils.go `SwapNodeControllerTaint`.
 pub fn since(node: &Node) -> Option<DateTime<Utc>> {
-    let taint = node.taint(UNSCHEDULABLE_TAINT).filter(|_| node.spec.unschedulable)?;
+    let taint = node.taint(UNSCHEDULABLE_TAINT)?;
+    if !node.spec.unschedulable {
+        return None;
+    }
     taint.time_added
 }
 
