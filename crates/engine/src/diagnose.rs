@@ -175,6 +175,41 @@ fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
         })
 }
 
+/// Adds to the questions of a finding that is not Certain what nodewhy could not read, and what AWS denied. `named` are
+/// the denied calls that a question of the finding names already.
+fn with_unread(case: &Case, mut unknowns: Vec<Unknown>, named: &[String]) -> Vec<Unknown> {
+    unknowns.splice(..0, case.changed_since_launch());
+    unknowns.extend(missing(case));
+    for denial in aws_denials::refusals(case) {
+        if !named.contains(&denial.action) {
+            unknowns.push(Unknown {
+                source: Witness::Aws,
+                question: format!("What would {} tell? ({denial}.)", denial.action).into(),
+                command: "aws sts get-caller-identity".into(),
+            });
+        }
+    }
+    unknowns
+}
+
+/// The evidence of a finding with what every verdict shows: why the machine counts as stuck, how it differs from those
+/// that joined, what changed, and what agents report.
+fn completed(case: &Case, mut evidence: Vec<Evidence>) -> Vec<Evidence> {
+    let is_of = |e: &Evidence, other: &Evidence| (&e.object, &e.field) == (&other.object, &other.field);
+    // The rule may have said it already.
+    if !evidence.iter().any(|e| is_of(e, &case.wait.evidence)) {
+        evidence.insert(0, case.wait.evidence.clone());
+    }
+    evidence.extend(explain::contrast::evidence(case));
+    evidence.extend(facts::recent_edits::evidence(case));
+    for report in agent_reports::evidence(case) {
+        if !evidence.iter().any(|e| is_of(e, &report)) {
+            evidence.push(report);
+        }
+    }
+    evidence
+}
+
 fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     let mut findings = evaluated.findings.into_iter();
     let (rule, finding) = match findings.next() {
@@ -194,33 +229,11 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         evaluated.ruled_out.iter().any(|r| r.cause == suspect) || alternatives.iter().any(|a| a.cause == suspect)
     };
     let suspects = suspects::most_likely(case, stated, excluded);
-    let mut unknowns = finding.unknowns;
-    if finding.confidence != Confidence::Certain {
-        unknowns.splice(..0, case.changed_since_launch());
-        unknowns.extend(missing(case));
-        for denial in aws_denials::refusals(case) {
-            if !finding.denied.contains(&denial.action) {
-                unknowns.push(Unknown {
-                    source: Witness::Aws,
-                    question: format!("What would {} tell? ({denial}.)", denial.action).into(),
-                    command: "aws sts get-caller-identity".into(),
-                });
-            }
-        }
-    }
-    let mut evidence = finding.evidence;
-    // The reason why it counts as stuck, unless the rule says it already.
-    let told = |e: &Evidence| (&e.object, &e.field) == (&case.wait.evidence.object, &case.wait.evidence.field);
-    if !evidence.iter().any(told) {
-        evidence.insert(0, case.wait.evidence.clone());
-    }
-    evidence.extend(explain::contrast::evidence(case));
-    evidence.extend(facts::recent_edits::evidence(case));
-    for report in agent_reports::evidence(case) {
-        if !evidence.iter().any(|e| (&e.object, &e.field) == (&report.object, &report.field)) {
-            evidence.push(report);
-        }
-    }
+    let unknowns = match finding.confidence {
+        Confidence::Certain => finding.unknowns,
+        _ => with_unread(case, finding.unknowns, &finding.denied),
+    };
+    let evidence = completed(case, finding.evidence);
     let known = rule.is_some();
     let summary = Text::from(finding.summary);
     let condition = |type_: &'static str, holds: bool, reason: &'static str, message: Text| Condition {
