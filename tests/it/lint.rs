@@ -308,6 +308,10 @@ fn a_taint_that_the_node_pool_counts_on() {
     assert_eq!(shown(&found_in("f", &format!("{class}{dedicated}{}", karpenter("1.3.0")))), [""; 0]);
     assert_eq!(shown(&found_in("f", &format!("{class}{}", pool("")))), [""; 0]);
     assert_eq!(shown(&found_in("f", &format!("{class}{}", pool("{key: a, effect: NoSchedule}")))), [""; 0]);
+    // The NodePools are in other files.
+    assert_eq!(shown(&found_in("f", &class)), ["Warning DropsTaints f:12:18"]);
+    let own = class.replace("a=b:NoSchedule", "karpenter.sh/unregistered:NoExecute");
+    assert_eq!(shown(&found_in("f", &own)), [""; 0]);
     // A version that refuses Nodes without its own taint.
     assert_eq!(shown(&found_in("f", &format!("{class}{}{}", pool(""), karpenter("1.0.6")))), drops);
 }

@@ -520,6 +520,9 @@ impl Cluster {
         mistakes.extend(of_version.filter(|own| !(joined && joined_this_version && own.grave)));
         let pools: Vec<&NodePool> = self.state.pools().filter(|pool| is_of(pool, &facts.class)).collect();
         mistakes.extend(overridden::mistakes(facts, &pools));
+        let dropped = overridden::dropped_taints(facts).filter(|_| pools.is_empty() && !self.is_live);
+        let dropped = dropped.filter(|own| !mistakes.iter().any(|rule| rule.explains(own)));
+        mistakes.extend(dropped);
         if let (Some(data), Some(text)) = (&facts.user_data, &facts.class.spec.user_data) {
             let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");
             let own = of_user_data(data, text, &blame, notes);

@@ -1,11 +1,13 @@
-//! Settings in user data that Karpenter's own part replaces: the node joins without them, and no component says so.
+//! Settings in user data that Karpenter's own part replaces, or that replace its own: the node joins without them, and no
+//! component says so.
 
 use super::{Level, Mistake};
 use crate::api::Blame;
 use crate::cluster_state::ClassFacts;
 use crate::objects::NodePool;
+use crate::upstream::karpenter::UNREGISTERED_TAINT;
 use readers::source_text;
-use readers::userdata::{Argument, ArgumentOrigin, By, Fate, has_expansion};
+use readers::userdata::{Argument, ArgumentOrigin, By, Family, Fate, Setting, has_expansion};
 
 /// The settings of the class that have no effect. `pools` are the NodePools of the class.
 pub fn mistakes(facts: &ClassFacts, pools: &[&NodePool]) -> Vec<Mistake> {
@@ -39,6 +41,34 @@ pub fn mistakes(facts: &ClassFacts, pools: &[&NodePool]) -> Vec<Mistake> {
         });
     }
     mistakes
+}
+
+/// A flag of AL2023 that replaces Karpenter's list of taints, in a class whose NodePools are in other files. Beside a
+/// NodePool, a rule says which of its taints are lost.
+// kubernetes v1.36.3 pkg/util/flag/flags.go RegisterWithTaintsVar; karpenter-provider-aws v1.15.0
+// pkg/providers/amifamily/bootstrap/nodeadm.go: Karpenter's list is a field of the kubelet's configuration
+pub fn dropped_taints(facts: &ClassFacts) -> Option<Mistake> {
+    let class = &facts.class;
+    let (Some(data), Some(text)) = (&facts.user_data, &class.spec.user_data) else { return None };
+    let argument = data.effective("register-with-taints").filter(|own| matches!(own.setting, Setting::Flag(_)))?;
+    let taints = data.taints()?.ok()?;
+    let is_known = argument.exact && !has_expansion(&argument.value);
+    if data.family != Family::Al2023 || !is_known || taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT) {
+        return None;
+    }
+    let line = source_text::position(text, argument.span.start).line;
+    Some(Mistake {
+        level: Level::Warning,
+        cause: "DropsTaints".to_owned(),
+        message: format!(
+            "userData of EC2NodeClass {}, line {line}, passes --register-with-taints, which replaces Karpenter's list. \
+             Nodes come without {UNREGISTERED_TAINT} and without the taints of their NodePool.",
+            class.name()
+        ),
+        fix: None,
+        blame: Blame::class(class).field("spec.userData").at(text, argument.span),
+        grave: false,
+    })
 }
 
 /// The setting as its text names it.
