@@ -2026,6 +2026,38 @@ fn a_folder_that_exists_ends_a_script_with_set_e() {
     assert_eq!(own("#!/bin/bash\nset -e\ntrue\nmkdir /etc/kubernetes\n"), [""; 0]);
 }
 
+/// aws/karpenter-provider-aws#7660: an image of Amazon Linux 2 does not run nodeadm.
+#[test]
+fn an_image_that_is_by_its_name_one_of_another_family() {
+    let found = |family: &str, terms: &str, more: &str| {
+        let text = format!(
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: \
+             {family}\n  role: r\n  amiSelectorTerms: [{terms}]\n{more}"
+        );
+        shown(&found_in("f", &text))
+    };
+    let other = ["Error AmiFamilyMismatch f:5:3"];
+    assert_eq!(found("AL2023", "{name: amazon-eks-node-1.31-v20250123}", ""), other);
+    assert_eq!(found("AL2", "{name: amazon-eks-node-al2023-x86_64-standard-1.31-*, owner: amazon}", ""), other);
+    assert_eq!(found("AL2023", "{name: bottlerocket-aws-k8s-1.33-x86_64-*}", ""), other);
+    for (family, terms) in [
+        ("AL2023", "{name: amazon-eks-node-al2023-x86_64-standard-1.33-*}"),
+        ("AL2", "{name: amazon-eks-node-1.31-*}, {name: amazon-eks-arm64-node-1.31-*}"),
+        ("AL2023", "{name: amazon-eks-node-*}"),
+        ("AL2023", "{name: amazon-eks-node-1.31-*, owner: self}"),
+        ("AL2023", "{name: amazon-eks-node-1.31-*}, {name: amazon-eks-node-al2023-x86_64-standard-1.31-*}"),
+        ("AL2023", "{name: amazon-eks-node-1.31-*}, {id: ami-1}"),
+        ("AL2023", "{name: \"${IMAGE}\"}"),
+    ] {
+        assert_eq!(found(family, terms, ""), [""; 0], "{family} {terms}");
+    }
+    let taint = "--kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'";
+    let call = format!("  userData: |\n    #!/bin/bash\n    /etc/eks/bootstrap.sh shop {taint}\n");
+    let of_al2023 = "{name: amazon-eks-node-al2023-x86_64-standard-1.33-*}";
+    assert_eq!(found("Custom", of_al2023, &call), ["Error AmiFamilyMismatch f:10:5"]);
+    assert_eq!(found("Custom", "{name: amazon-eks-node-1.31-*}", &call), [""; 0]);
+}
+
 #[test]
 fn values_of_a_class_that_are_refused() {
     let found = |kubelet: &str| {

@@ -17,6 +17,7 @@ mod live;
 mod machine;
 mod machine_values;
 mod max_pods;
+mod named_images;
 mod odd_fields;
 mod overlay;
 mod overridden;
@@ -335,7 +336,10 @@ fn clusters(
     };
     let way = ways.into_iter().find(|way| !repeats(way)).unwrap_or(&|file| PathBuf::from(file));
     let mut clusters: BTreeMap<PathBuf, Cluster> = BTreeMap::new();
-    for (at, (object, piece)) in objects.into_iter().enumerate() {
+    for (at, (mut object, piece)) in objects.into_iter().enumerate() {
+        if let Object::NodeClass(class) = &mut object {
+            named_images::suppose(class);
+        }
         let cluster = clusters.entry(way(&piece.file)).or_default();
         let odd = odd.remove(&at);
         if let Object::AwsAuth(map) = &object
