@@ -1465,10 +1465,12 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
         "cluster_dns",
         "contradictions",
         "former",
+        "ids",
         "ignore",
         "kinds",
         "kubelet",
         "max_pods",
+        "named_images",
         "odd_fields",
         "overlay",
         "overridden",
@@ -2056,6 +2058,22 @@ fn an_image_that_is_by_its_name_one_of_another_family() {
     let of_al2023 = "{name: amazon-eks-node-al2023-x86_64-standard-1.33-*}";
     assert_eq!(found("Custom", of_al2023, &call), ["Error AmiFamilyMismatch f:10:5"]);
     assert_eq!(found("Custom", "{name: amazon-eks-node-1.31-*}", &call), [""; 0]);
+}
+
+/// aws/karpenter-provider-aws#5292: nothing says that the id of a subnet is misspelt.
+#[test]
+fn an_id_that_no_resource_has() {
+    let found = |terms: &str| shown(&found_in("f", &of_alias("al2023@latest", terms)));
+    let subnets = |terms: &str| found(&format!("subnetSelectorTerms: [{terms}]"));
+    assert_eq!(subnets("{id: ssubnet-0abc1234}"), ["Error NoSuchId f:6:26"]);
+    assert_eq!(subnets("{id: \"subnet-0abc1234,subnet-0abc1235\"}"), ["Error NoSuchId f:6:26"]);
+    assert_eq!(subnets("{id: subnet-0abc1234}, {id: private-subnet-1a}"), ["Warning NoSuchId f:6:49"]);
+    assert_eq!(found("securityGroupSelectorTerms: [{id: \"sg-0abc1234 \"}]"), ["Error NoSuchId f:6:33"]);
+    for fine in
+        ["{id: subnet-0abc1234}", "{id: subnet-xxxx}", "{id: \"${SUBNET}\"}", "{tags: {Name: private-subnet-1a}}"]
+    {
+        assert_eq!(subnets(fine), [""; 0], "{fine}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod cluster_dns;
 mod contradictions;
 mod flaw;
 mod former;
+mod ids;
 mod ignore;
 pub mod introduced;
 mod kinds;
@@ -483,6 +484,7 @@ impl Cluster {
         let own = [cluster_dns::flaw(&class.class), max_pods::flaw(&class.class)];
         let karpenter = self.state.karpenter().map(|karpenter| karpenter.version);
         let fields = volumes::flaws(&class.class).into_iter().chain(kubelet::flaws(&class.class, karpenter));
+        let fields = fields.chain(ids::flaws(&class.class));
         mistakes.extend(fields.chain(own.into_iter().flatten()).map(|flaw| Mistake {
             level: if flaw.fatal { Level::Error } else { Level::Warning },
             cause: flaw.cause.to_owned(),
