@@ -107,16 +107,13 @@ impl Page {
                 if !others.is_empty() {
                     self.line(2, &format!("other suspects: {}", others.join(", ")));
                 }
-                // A cause that is at least likely has a fix of its own, whatever is behind it.
-                if let Some(fix) = status.fix.as_ref().filter(|_| status.confidence != Confidence::Possible) {
-                    self.line(2, &format!("fix: {}", fix.summary));
-                    self.risk(2, fix);
-                }
+                self.fix_of_likely(status);
                 page = &first.grounds.cause;
             }
             Some(Next::Question(unknown)) => {
                 self.line(2, &format!("not known: {}", unknown.question));
                 self.command(4, &unknown.command);
+                self.fix_of_likely(status);
             }
             Some(Next::Fix(fix)) => {
                 self.line(2, &format!("fix: {}", fix.summary));
@@ -140,6 +137,14 @@ impl Page {
             _ => "changes the cluster: ",
         };
         let _ = writeln!(self.out, "    {changes}$ {command}");
+    }
+
+    /// A cause that is at least likely has a fix of its own, whatever is behind it.
+    fn fix_of_likely(&mut self, status: &NodeDiagnosisStatus) {
+        if let Some(fix) = status.fix.as_ref().filter(|_| status.confidence != Confidence::Possible) {
+            self.line(2, &format!("fix: {}", fix.summary));
+            self.risk(2, fix);
+        }
     }
 
     /// What the fix does to running pods. An older operator has not said it.

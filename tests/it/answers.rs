@@ -445,6 +445,28 @@ fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal(
 }
 
 #[test]
+fn a_likely_cause_has_its_fix_beside_its_suspects() {
+    let node = json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "n1", "uid": "n1", "creationTimestamp": "2026-01-15T09:00:38Z",
+            "labels": {"eks.amazonaws.com/nodegroup": "core"}},
+        "spec": {"providerID": "aws:///eu-west-1a/i-0a0000000000000b1"},
+        "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-01-15T11:41:00Z"}]}});
+    let oom = json!({"apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": "n1.18a", "namespace": "default", "creationTimestamp": "2026-01-15T11:35:00Z"},
+        "involvedObject": {"kind": "Node", "name": "n1", "uid": "n1"}, "reason": "SystemOOM", "type": "Warning",
+        "message": "System OOM encountered, victim process: java, pid: 21834", "count": 3,
+        "firstTimestamp": "2026-01-15T11:35:00Z", "lastTimestamp": "2026-01-15T11:37:00Z",
+        "source": {"component": "kubelet"}});
+    Dump::of(&[node, oom], "2026-01-15T12:00:00Z").diagnose(&["--now", "2026-01-15T12:00:00Z"]).says(&[
+        "KubeletStopped (Likely)",
+        "suspect (not proven): MemoryExhausted",
+        "fix: Reserve memory for the system",
+        "risk: ",
+    ]);
+}
+
+#[test]
 fn details_tell_all_and_the_short_answer_where_they_are() {
     for (path, survey) in cases() {
         let (short, long) = (shown(survey, report::WIDTH, false), shown(survey, report::WIDTH, true));
