@@ -587,3 +587,24 @@ fn without_cut_end(text: &str) -> &str {
 fn without_cut_begin(text: &str) -> &str {
     text.split_once(' ').filter(|(cut, _)| cut.len() <= CUT_WORD).map_or(text, |(_, whole)| whole)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::excerpt;
+
+    #[test]
+    fn a_long_line_is_cut_between_words() {
+        let line = "gamma-ray delta ".repeat(40) + "end";
+        let cut = excerpt(&line);
+        let (begin, end) = cut.split_once(" … ").expect("a cut");
+        assert!(begin.ends_with(" gamma-ray"), "{begin}");
+        assert!(end.starts_with("delta ") && end.ends_with(" end"), "{end}");
+    }
+
+    #[test]
+    fn a_long_word_stays_in_part() {
+        let line = format!("{} {}", "a".repeat(200), "b".repeat(300));
+        let cut = excerpt(&line);
+        assert!(cut.starts_with("aaa") && cut.ends_with("bbb"), "{cut}");
+    }
+}
