@@ -158,7 +158,7 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
             .step(Risk::Mutating, "Tag them, or change the selector terms", Some(commands::edit(class)));
     } else if finding.blame.is_some() {
         if let Some(role) = refused_role(class, failing) {
-            finding = let_in(case, finding, role);
+            return let_in(case, finding, role);
         }
         let of_field = finding.blame.as_ref().is_some_and(|blame| blame.field.is_some());
         let first = failing.first().filter(|_| class.is_ec2() && !of_field);
