@@ -120,7 +120,7 @@ fn words(command: &str) -> Vec<&str> {
 fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>) -> Option<Effect<'f>> {
     let words = words(command);
     let (&program, &verb) = (words.first()?, words.get(1)?);
-    if program == "aws" && matches!(verb, "iam" | "eks") {
+    if program == "aws" && matches!(verb, "iam" | "eks" | "service-quotas") {
         return Some(Effect::Said("The calls to AWS restart no pods.".to_owned()));
     }
     if program != "kubectl" {
@@ -246,6 +246,10 @@ mod tests {
                 "Ends the pods that the command selects. Their controller creates new ones.",
             ),
             ("aws eks create-access-entry --cluster-name c", "The calls to AWS restart no pods."),
+            (
+                "aws service-quotas request-service-quota-increase --service-code ec2",
+                "The calls to AWS restart no pods.",
+            ),
             ("kubectl frobnicate x", "The step \"Do it\" changes something that running pods may depend on."),
         ] {
             assert_eq!(told(command), says);
