@@ -62,9 +62,9 @@ const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 
                       'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
 const RESERVATIONS: &str = "aws ec2 describe-capacity-reservations --query \
      'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount]'";
-const SCP_FIX: &str = "Allow what Karpenter requests in the service control policy, or request only what it allows. \
-                       Often it restricts a tag (spec.tags of the node class), a region, an encrypted volume or an \
-                       instance type. For network-interface/* it often forbids a public IP: set \
+const SCP_FIX: &str = "Allow the call in the service control policy, or make Karpenter request only what the policy \
+                       allows. Often the policy restricts a tag (spec.tags of the node class), a region, an encrypted \
+                       volume or an instance type. For network-interface/* it often forbids a public IP: set \
                        spec.associatePublicIPAddress: false. aws sts decode-authorization-message names the condition \
                        key.";
 const NO_CAPACITY: &str = "EC2 has no capacity for it";

@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
         format!(" These Nodes differ from those in {} too.", rivals.join(" and "))
     };
     let only = format!(
-        "it fails on each of {} Nodes with the image {own} that it was tried on, and on none of {} with others, such \
+        "it has failed on all {} Nodes with the image {own} where it ran, and on none of {} with other images, such \
          as {other}",
         failing.len(),
         well.len()
@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
     let confidence = if is_sure { Confidence::Likely } else { Confidence::Possible };
     let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()));
     let summary = format!(
-        "Node {} is Ready, but pod {name} has failed there since {}: {said}; {only}.{also}",
+        "Node {} is Ready, but pod {name} has failed there since {}: {said}. By image: {only}.{also}",
         node.name(),
         case.since()
     );

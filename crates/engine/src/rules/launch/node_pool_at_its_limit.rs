@@ -53,7 +53,7 @@ fn check(case: &Case) -> Opinion {
     let beside = plain.map_or_else(String::new, |Offer { node, claim, .. }| {
         format!(
             " Node {} would have room, but no {EFA}: Karpenter attaches such interfaces only to nodes that it launches \
-             for pods that request them, and NodeClaim {} was not.",
+             for pods that request them, and NodeClaim {} was not launched for such a pod.",
             node.name(),
             claim.name()
         )
