@@ -36,8 +36,8 @@ impl Printed {
 
 fn too_long(bytes: usize) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(format!(
-        "the answer has {} KiB, too much to be read here: ask for one name, or run the command of this tool with its \
-         output in a file; diagnose takes the file of a dump",
+        "the answer has {} KiB, which is too long for a tool call. Ask for one name. Or ask a person to run the \
+         command of this tool and to save its output in a file. diagnose can read a dump from a file.",
         bytes >> 10
     ))])
 }
@@ -120,9 +120,6 @@ fn shorten(list: &mut Value) -> Option<String> {
     }
     items.truncate(fitting);
     (fitting < all).then(|| {
-        format!(
-            "{fitting} of {all} items are shown, as many as can be read here. Ask for the others by name, or with \
-             fewer files."
-        )
+        format!("Only {fitting} of {all} items fit into this answer. Ask for the others by name, or with fewer files.")
     })
 }
