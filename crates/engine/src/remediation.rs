@@ -350,7 +350,8 @@ impl Remediation {
                 RemovalOutcome::Conflict,
                 "Conflict",
                 format!(
-                    "Node {node} changed while {taint} was about to be removed. Nothing was done; it is judged again."
+                    "Node {node} changed just before nodewhy would have removed {taint}. nodewhy changed nothing and decides \
+                     again."
                 ),
             ),
             PatchAnswer::NotPermitted(why) => (
@@ -372,7 +373,7 @@ impl Remediation {
                 TryState::Again(now + AGAIN_AFTER),
                 RemovalOutcome::Unanswered,
                 "NoAnswer",
-                format!("Wanted to remove {change}. Whether it was done is not known: {why}."),
+                format!("nodewhy tried to remove {change}. It does not know whether the API server did so: {why}."),
             ),
             PatchAnswer::NotCurrent(why) => (
                 TryState::Again(now + AGAIN_AFTER),

@@ -208,7 +208,7 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
         &patch.to_string(),
     ]);
     let put_back = said(&control_plane, &nodewhy, "stale", "PutBack");
-    assert!(put_back["message"].as_str().unwrap_or_default().contains("put back by node-labeler"), "{put_back}");
+    assert!(put_back["message"].as_str().unwrap_or_default().contains("re-added by node-labeler"), "{put_back}");
     wait_until(SOON, || event(&control_plane, "stale", "UninitializedTaintPutBack", "PutBack"));
     stale_node(&control_plane, "another");
     let stopped = said(&control_plane, &nodewhy, "another", "BreakerOpen");
@@ -261,7 +261,7 @@ fn without_any_diagnosis_a_restart_removes_from_no_node_twice_and_knows_what_is_
     ]);
     let nodewhy = started();
     let put_back = said(&control_plane, &nodewhy, "first", "PutBack");
-    assert!(put_back["message"].as_str().unwrap_or_default().contains("put back by node-labeler"), "{put_back}");
+    assert!(put_back["message"].as_str().unwrap_or_default().contains("re-added by node-labeler"), "{put_back}");
     said(&control_plane, &nodewhy, "second", "BreakerOpen");
     assert_eq!(removals(&control_plane), ["first"], "one patch of a Node in all");
 }

@@ -30,5 +30,5 @@ pub(super) fn put_back(node: &Node, taint: &Taint) -> (String, Option<DateTime<U
     let writers = node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints && f.manager != FIELD_MANAGER);
     let last = writers.max_by_key(|f| f.time);
     let by = last.map_or("a client that managedFields does not name", ManagedField::writer);
-    (format!("{taint} was removed from Node {} and put back by {by}.", node.name()), last.and_then(|f| f.time))
+    (format!("{taint} was removed from Node {} and re-added by {by}.", node.name()), last.and_then(|f| f.time))
 }

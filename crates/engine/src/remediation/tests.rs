@@ -642,7 +642,7 @@ fn a_writer_that_gives_no_name_is_called_so() {
         json!([{ "manager": "unknown", "time": stamp(1), "fieldsV1": { "f:spec": { "f:taints": {} } } }]);
     let node: Node = serde_json::from_value(node).unwrap();
     let (said, _) = stamp::put_back(&node, node.taint(UNINITIALIZED_TAINT).unwrap());
-    assert!(said.ends_with("put back by a client without a name."), "{said}");
+    assert!(said.ends_with("re-added by a client without a name."), "{said}");
 }
 
 #[test]
@@ -666,7 +666,7 @@ fn a_taint_that_comes_back_opens_the_breaker_and_names_who_put_it_back() {
     let steps = run.look(1);
     let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
     assert_eq!((remark.result, remark.reason), (RemovalOutcome::PutBack, PUT_BACK));
-    assert!(remark.message.contains("put back by node-labeler"), "{}", remark.message);
+    assert!(remark.message.contains("re-added by node-labeler"), "{}", remark.message);
     // From then on nothing is removed anywhere.
     let mut diagnoses = vec![good().diagnosis()];
     say(&mut run.diagnosis, remark.result.status(), remark.reason, -1);
@@ -693,7 +693,7 @@ fn whoever_deletes_diagnoses_gets_no_second_removal_no_new_budget_and_no_closed_
             let steps = again.look(&[again.diagnosis()]);
             let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
             assert_eq!((remark.result, remark.reason), (RemovalOutcome::PutBack, PUT_BACK), "{when}");
-            assert!(remark.message.contains("put back by node-labeler"), "{}", remark.message);
+            assert!(remark.message.contains("re-added by node-labeler"), "{}", remark.message);
             // And once that is said, a guard refuses.
             let mut diagnosis = again.diagnosis();
             say(&mut diagnosis, "False", PUT_BACK, -2000);
