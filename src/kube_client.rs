@@ -49,7 +49,7 @@ pub enum Error {
     Kubeconfig(#[from] kube::config::KubeconfigError),
     #[error("no cluster: {0}")]
     Infer(#[from] kube::config::InferConfigError),
-    #[error("cannot make a client: {0}")]
+    #[error("cannot create a client: {0}")]
     Client(#[from] kube::Error),
     #[error("{0}")]
     Unreachable(String),

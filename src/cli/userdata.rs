@@ -411,7 +411,7 @@ fn pools_of<'w>(state: &'w ClusterState, classes: &[&NodeClass], only: Option<&s
 
 fn nothing(args: &UserDataArgs) -> String {
     match (&args.name, &args.nodepool) {
-        (_, Some(pool)) => format!("no NodePool {pool} that uses this node class"),
+        (_, Some(pool)) => format!("no NodePool {pool} uses this node class"),
         (Some(name), None) => format!("no node class is called {name}"),
         (None, None) if args.files.is_empty() && args.diff.is_empty() => "the cluster has no EC2NodeClass".to_owned(),
         (None, None) => "nodewhy could read no EC2NodeClass; for files of plain user data, add --ami-family".to_owned(),

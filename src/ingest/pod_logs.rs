@@ -88,7 +88,7 @@ pub async fn read(client: &Client, sources: &[LogSource], limits: PodLogLimits, 
     }
     let mut notes = failure::once_a_reason(&failures);
     if !is_all {
-        notes.push(format!("the logs of {} pods are read, and verdicts point to more: name a machine", limits.pods));
+        notes.push(format!("nodewhy read the logs of {} pods, but verdicts point to more: pass one NAME", limits.pods));
     }
     // Karpenter speaks of all that it launches.
     let tells = |journey: &Journey| !journey.identity.pods.is_empty() || !journey.open().is_empty();

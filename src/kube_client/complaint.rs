@@ -39,15 +39,15 @@ impl Target {
             }
             Some(ErrorKind::TimedOut) => self.silence(),
             Some(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => {
-                format!("{server} cannot be reached from here ({root}): is it private, and the VPN off?")
+                format!("{server} cannot be reached from here ({root}): is it private, and is the VPN off?")
             }
             _ if root.contains("failed to lookup address") || root.contains("dns error") => {
-                format!("the name of {server} is not known here ({root}): is it private, and the VPN off?")
+                format!("the name of {server} is not known here ({root}): is it private, and is the VPN off?")
             }
             _ if root.contains("certificate") => {
                 format!(
-                    "the certificate of {server} is not trusted ({root}): is certificate-authority-data of the \
-                     kubeconfig that of this cluster?"
+                    "the certificate of {server} is not trusted ({root}): does certificate-authority-data \
+                     in the kubeconfig belong to this cluster?"
                 )
             }
             _ => format!("{server} cannot be asked: {root}"),
@@ -58,7 +58,7 @@ impl Target {
     pub fn silence(&self) -> String {
         let Self { server, within, .. } = self;
         format!(
-            "{server} did not answer within {}s (--request-timeout permits more): is it private, and the VPN off?",
+            "{server} did not answer within {}s (--request-timeout permits more): is it private, and is the VPN off?",
             within.as_secs()
         )
     }

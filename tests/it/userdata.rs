@@ -436,7 +436,7 @@ fn plain_user_data_differs_in_what_the_kubelet_gets_and_in_nothing_else() {
         answer.out
     };
     let text = of_family(&old, &same, "text");
-    assert!(text.contains("The user data differs, but nothing that nodewhy follows in it changes."), "{text}");
+    assert!(text.contains("The user data differs, but nodewhy finds no change in what nodes run."), "{text}");
     assert!(of_family(&old, &old, "text").contains("No change."));
     let text = of_family(&old, &new, "text");
     assert!(text.contains("- podPidsLimit 100") && text.contains("+ --pod-max-pids 200"), "{text}");

@@ -44,9 +44,9 @@ pub struct Options {
 /// Why nobody can be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("--aws: the region is not known: no Node tells it; give one with --aws-region")]
+    #[error("--aws: nodewhy does not know the region, because no Node names it. Set it with --aws-region")]
     NoRegion,
-    #[error("--aws: no client can be made: {0}")]
+    #[error("--aws: cannot create a client: {0}")]
     Client(#[from] std::io::Error),
 }
 

@@ -69,7 +69,7 @@ enum Error {
     Client(#[from] kube_client::Error),
     #[error(transparent)]
     Kube(#[from] kube::Error),
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Make(#[from] rcgen::Error),
     #[error(transparent)]
     Certificate(#[from] certificates::Error),

@@ -169,7 +169,7 @@ impl Pair<'_> {
             out.push_str(if self.old.user_data() == self.new.user_data() {
                 "  No change.\n"
             } else {
-                "  The user data differs, but nothing that nodewhy follows in it changes.\n"
+                "  The user data differs, but nodewhy finds no change in what nodes run.\n"
             });
         }
         for defect in introduced {
