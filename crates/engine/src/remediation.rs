@@ -350,8 +350,8 @@ impl Remediation {
                 RemovalOutcome::Conflict,
                 "Conflict",
                 format!(
-                    "Node {node} changed just before nodewhy would have removed {taint}. nodewhy changed nothing and decides \
-                     again."
+                    "Node {node} changed just before nodewhy would have removed {taint}. nodewhy changed nothing and \
+                     decides again."
                 ),
             ),
             PatchAnswer::NotPermitted(why) => (
