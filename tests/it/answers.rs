@@ -158,7 +158,7 @@ fn kubelets_that_report_settle_the_time() {
     answer.says(&[
         "Judged 2 NodeClaims, 1 Node at 2026-01-15T11:51:00Z (the newest time in the dump): nothing is stuck; 2 wait",
     ]);
-    assert!(!answer.out.contains("Pass the time with --now"), "{}", answer.out);
+    assert!(!answer.out.contains("Pass the right time with --now"), "{}", answer.out);
     assert_eq!(answer.code, Some(0));
     Dump::of(&objects, "2026-01-15T11:56:00Z")
         .diagnose(&[])
@@ -188,7 +188,7 @@ fn collect_says_when_it_looked() {
     for text in [&list, &yaml] {
         let answer = Dump::text(text, "2020-01-01T00:00:00Z").diagnose(&[]);
         answer.says(&["at 2026-01-15T12:04:00Z (when it was collected): 2 are stuck."]);
-        assert!(!answer.out.contains("Pass the time with --now"), "{}", answer.out);
+        assert!(!answer.out.contains("Pass the right time with --now"), "{}", answer.out);
     }
 }
 
