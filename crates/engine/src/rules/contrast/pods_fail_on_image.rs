@@ -30,7 +30,7 @@ fn check(case: &Case) -> Opinion {
     let Some(found) = by_image(case.cluster, node, case.now) else { return Opinion::Silent };
     let ByImage { pod, own, failing, other, well, .. } = &found;
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
-    let said = last_words(&found.said).into_owned();
+    let said = last_words(&found.said).trim_end_matches('.').to_owned();
     let rivals = rivals(case, &found);
     let also = if rivals.is_empty() {
         String::new()

@@ -43,8 +43,8 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
     } else {
         ("Karpenter fails with it each time", "Fix what the line names. Karpenter then retries by itself.")
     };
-    let confidence =
-        if denied.is_some() || is_invalid || is_orphaned { Confidence::Certain } else { Confidence::Likely };
+    let is_denied = denied.is_some();
+    let confidence = if is_denied || is_invalid || is_orphaned { Confidence::Certain } else { Confidence::Likely };
     let role = denied.and_then(|_| launch_blame::refused_role(text));
     let blame = match (role, case.claim, case.node) {
         (Some(role), ..) => Blame::object("", "IAMRole", role),
@@ -54,18 +54,17 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
         (None, None, node) => Blame::object("v1", "Node", node?.name()).field("metadata.finalizers"),
     };
     let name = case.claim.map_or_else(|| case.node.map_or("", |node| node.name()), |claim| claim.name());
-    Some(
-        Finding::new(
-            confidence,
-            format!("{}: {why}.{}", head(case), logged::quoted(fact)),
-            logged::told(fact, "Karpenter logs this each time that it tries to finish the deletion"),
-        )
-        .blaming(blame)
-        .fix(fix)
-        .step(
-            Risk::Inspect,
-            "See what Karpenter logs",
-            Some(format!("{} | grep {name}", commands::karpenter_log(case))),
-        ),
+    let finding = Finding::new(
+        confidence,
+        format!("{}: {why}.{}", head(case), logged::quoted(fact)),
+        logged::told(fact, "Karpenter logs this each time that it tries to finish the deletion"),
     )
+    .blaming(blame)
+    .fix(fix)
+    .step(
+        Risk::Inspect,
+        "See what Karpenter logs",
+        Some(format!("{} | grep {name}", commands::karpenter_log(case))),
+    );
+    Some(if is_denied { finding.step(Risk::LowRisk, "Allow the call to Karpenter's role", None) } else { finding })
 }
