@@ -109,7 +109,7 @@ fn check(case: &Case) -> Opinion {
         let blame = Blame::class(class).field("spec.userData").at(text, defect.span);
         let place = source_text::position(text, defect.span.start);
         return finding
-            .fix(format!("Correct line {} of userData in {} {}.", place.line, class.kind, class.name()))
+            .fix(format!("Correct userData of {} {} at line {}.", class.kind, class.name(), place.line))
             .step(Risk::Mutating, "Correct it (Karpenter tries again by itself)", Some(commands::edit(class)))
             .blaming(blame)
             .into();

@@ -41,8 +41,8 @@ fn check(case: &Case) -> Opinion {
         (case.class_field("spec.securityGroupSelectorTerms"), admits)
     } else if logged::speaker(case, &root.fact.program).is_some_and(|pod| pod.daemon_set().is_none()) {
         let names = "Correct what the line names: the permissions, the settings or the version of the operator, which \
-                     assigns the addresses of all nodes. If the operator started before the object that it does not \
-                     know existed, restart the operator (kubectl rollout restart).";
+                     assigns the addresses of all nodes. If the line names an object that was created after the \
+                     operator started, restart the operator (kubectl rollout restart).";
         (program(case, root.fact), names)
     } else if root.fact.reason == Some(Reason::Forbidden) {
         let grants = "Restore the permissions of the ServiceAccount that the line names: its ClusterRole and the \
@@ -61,6 +61,16 @@ fn check(case: &Case) -> Opinion {
     let finding = match full {
         Some(subnet) => root.finding(case).adding(&format!("The node is in subnet {subnet}.")),
         None => root.finding(case),
+    };
+    let finding = match named.or(full) {
+        Some(subnet) => finding.step(
+            Risk::Inspect,
+            "See how many addresses the subnet has left",
+            Some(format!(
+                "aws ec2 describe-subnets --subnet-ids {subnet} --query 'Subnets[].[CidrBlock,AvailableIpAddressCount]'"
+            )),
+        ),
+        None => finding,
     };
     let finding = finding.fix(fix).step(
         Risk::Inspect,

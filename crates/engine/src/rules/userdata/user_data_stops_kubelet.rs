@@ -65,7 +65,7 @@ fn check(case: &Case) -> Opinion {
         )
     }))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
-    .fix(format!("Correct line {} of userData in {} {name}.", place.line, class.kind))
+    .fix(format!("Correct userData of {} {name} at line {}.", class.kind, place.line))
     .step(
         Risk::Mutating,
         "Correct userData. New nodes will be correct",
