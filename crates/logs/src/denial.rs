@@ -3,6 +3,9 @@
 
 use crate::fact::Reason;
 
+/// What makes a line worth a look for the role that it names, whether a row knows the line or not.
+pub(crate) const NEEDLE: &str = " is not authorized to perform";
+
 /// What is denied, by the names that a fact has for it: `role`, `call`, and `session` where that is an instance's.
 pub(crate) fn denied(message: &str, reason: Option<Reason>) -> impl Iterator<Item = (&'static str, String)> {
     let is_denied = matches!(
@@ -20,7 +23,7 @@ pub(crate) fn denied(message: &str, reason: Option<Reason>) -> impl Iterator<Ite
 
 /// `User: arn:aws:sts::1:assumed-role/ROLE/SESSION is not authorized to perform …`: the role, and its session.
 fn role(message: &str) -> Option<(&str, &str)> {
-    let (who, _) = message.split_once(" is not authorized to perform")?;
+    let (who, _) = message.split_once(NEEDLE)?;
     let (_, role) = who.rsplit_once(":assumed-role/")?;
     role.split_once('/').or(Some((role, "")))
 }

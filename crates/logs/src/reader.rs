@@ -1,8 +1,8 @@
 //! From files to journeys: every line once, in bounded memory.
 
 use crate::boot::Boot;
-use crate::denial::denied;
-use crate::fact::{Fact, LogLine, MachineNames, Milestone, Oops, Phase, ScriptEnd, Trouble};
+use crate::denial::{self, denied};
+use crate::fact::{Fact, LogLine, MachineNames, Milestone, Oops, Phase, Reason, ScriptEnd, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::head::{console, is_instance, is_one_value, year_in};
 use crate::journey::Journey;
@@ -293,6 +293,17 @@ struct OneFile<'f> {
     last_error: Option<(u64, Option<DateTime<Utc>>, String)>,
     /// The panic that is being told, from this line on, and the functions in which it came to it.
     panic: Option<(u64, Vec<String>)>,
+    /// The calls that AWS denied and whose role a line names.
+    denials: Vec<Denied>,
+}
+
+/// A call that AWS denied, and who made it.
+#[derive(Debug, PartialEq, Eq)]
+struct Denied {
+    of: LineOwner,
+    call: String,
+    /// The role, and the session where that is an instance's.
+    caller: BTreeMap<&'static str, String>,
 }
 
 impl<'f> OneFile<'f> {
@@ -311,6 +322,42 @@ impl<'f> OneFile<'f> {
             ended: None,
             last_error: None,
             panic: None,
+            denials: Vec::new(),
+        }
+    }
+
+    /// Keeps who makes a call that AWS denies.
+    fn keep_denial(&mut self, of: &LineOwner, message: &str) {
+        /// A program that makes more calls than these, all of them denied, is told of all the same.
+        const MOST: usize = 40;
+        if self.denials.len() >= MOST || !message.contains(denial::NEEDLE) {
+            return;
+        }
+        let mut caller: BTreeMap<_, _> = denied(message, Some(Reason::AccessDenied)).collect();
+        let Some(call) = caller.remove("call").filter(|_| caller.contains_key("role")) else { return };
+        let denial = Denied { of: of.clone(), call, caller };
+        if !self.denials.contains(&denial) {
+            self.denials.push(denial);
+        }
+    }
+
+    /// A program may tell of a denied call twice: once with the role, once that it ends for it. Where several roles are
+    /// denied the same call, nothing says which of them a line is about.
+    fn name_callers(&mut self) {
+        for Denied { of, call, caller } in &self.denials {
+            let is_other = |other: &Denied| other.of == *of && other.call == *call && other.caller != *caller;
+            if self.denials.iter().any(is_other) {
+                continue;
+            }
+            let facts = self.subjects.get_mut(of).into_iter().flat_map(|journey| &mut journey.facts);
+            let is_its = |fact: &&mut Fact| {
+                fact.trouble == Trouble::AwsRefuses
+                    && !fact.names.contains_key("role")
+                    && fact.names.get("call") == Some(call)
+            };
+            for fact in facts.filter(is_its) {
+                fact.names.extend(caller.iter().map(|(name, value)| ((*name).to_owned(), quoted(value))));
+            }
         }
     }
 
@@ -456,6 +503,9 @@ impl<'f> OneFile<'f> {
         if is_new && (takes_back || self.subjects.len() >= self.most) {
             return;
         }
+        if fits {
+            self.keep_denial(&whose, &message);
+        }
         let journey = self.subjects.entry(whose).or_default();
         journey.heard_at(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
@@ -572,6 +622,7 @@ impl<'f> OneFile<'f> {
 
     /// A file of one host is that host's as a whole.
     fn finish(mut self, lines: u64) -> Vec<(String, LineOwner, Journey)> {
+        self.name_callers();
         let hosts: Vec<String> = self
             .subjects
             .keys()

@@ -359,3 +359,26 @@ fn the_error_that_a_file_ends_with_is_kept_where_no_row_knows_it() {
     // A container that still runs has not ended.
     assert!(read("vpc-cni", Some("2026-01-15T11:58:00Z"), &[error]).iter().all(|own| own.last_words.is_empty()));
 }
+
+/// ipamd says twice that a call is denied: with the role where it made the call, and without where it ends.
+#[test]
+fn a_role_that_another_line_names_is_that_of_the_same_denied_call() {
+    let names = |caller: &str| {
+        let said = format!(
+            r#"2026-01-15T11:52:09.9Z {{"level":"error","msg":"unable to describe interfaces: operation error EC2: {caller} because no policy allows it"}}"#
+        );
+        let journeys = read("vpc-cni", None, &[&said, DENIED]);
+        let open = journeys.iter().flat_map(Journey::open).map(|fact| fact.names.get("role").cloned());
+        open.collect::<Vec<_>>()
+    };
+    let user = "User: arn:aws:sts::1:assumed-role/cni/17 is not authorized to perform:";
+    assert_eq!(names(&format!("{user} ec2:DescribeNetworkInterfaces")), [Some("cni".to_owned())]);
+    // It got past another denial.
+    assert_eq!(names(&format!("{user} ec2:CreateTags")), [None]);
+    // Two roles are denied the same call.
+    let line = |user: &str| format!(r#"{{"level":"error","msg":"{user} ec2:DescribeNetworkInterfaces on x"}}"#);
+    let (one, other) = (line(user), line(&user.replace("cni", "other")));
+    let journeys = read("vpc-cni", None, &[&one, &other, DENIED]);
+    let open: Vec<_> = journeys.iter().flat_map(Journey::open).collect();
+    assert!(open.len() == 1 && !open[0].names.contains_key("role"), "{open:#?}");
+}

@@ -81,10 +81,28 @@ fn check(case: &Case) -> Opinion {
             .blaming(account)
             .into();
     }
-    let own = case.class().and_then(|class| class.spec.role.as_deref()).filter(|_| !of_karpenter);
-    match named.or(own) {
-        Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
-        None => finding.into(),
+    let blame = match named {
+        Some(role) => Some(Blame::object("", "IAMRole", role)),
+        None if of_karpenter => None,
+        None => caller(case, &root.fact.program),
+    };
+    finding.blaming(blame).into()
+}
+
+/// Whose role makes the calls of a program, if its log names none: a pod may have a role of its own.
+fn caller(case: &Case, program: &str) -> Option<Blame> {
+    let of_node = || Some(Blame::object("", "IAMRole", case.class()?.spec.role.as_deref()?));
+    let Some(pod) = logged::speaker(case, program) else { return of_node() };
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let account = || Blame::object("v1", "ServiceAccount", account_name(pod)).namespace(namespace);
+    match Credentials::of(pod) {
+        Credentials::Irsa(arn) => Some(Blame::object("", "IAMRole", arn.rsplit('/').next().unwrap_or(arn))),
+        Credentials::PodIdentity => Some(account()),
+        // Such a pod is older than the annotation, or the dump lacks what the webhook wrote into it.
+        Credentials::Node if has_own_role(case, pod) => {
+            Some(account().field("metadata.annotations['eks.amazonaws.com/role-arn']"))
+        }
+        Credentials::Node => of_node(),
     }
 }
 
@@ -92,6 +110,24 @@ fn check(case: &Case) -> Opinion {
 fn karpenter_log(case: &Case) -> Option<String> {
     let name = case.claim.map(|claim| claim.name()).or_else(|| case.node.map(|node| node.name()))?;
     Some(format!("{} | grep {name}", commands::karpenter_log(case)))
+}
+
+/// Agents run with a ServiceAccount of their own name, if an object does not say which it is.
+fn account_name(pod: &Pod) -> &str {
+    match &*pod.spec.service_account_name {
+        "" => pod.daemon_set().unwrap_or_default(),
+        name => name,
+    }
+}
+
+/// Whether the ServiceAccount of the pod names a role.
+fn has_own_role(case: &Case, pod: &Pod) -> bool {
+    let names_its_role = |own: &ServiceAccount| {
+        own.metadata.name.as_str() == account_name(pod)
+            && own.metadata.namespace == pod.metadata.namespace
+            && own.role_arn().is_some()
+    };
+    case.cluster.service_accounts().any(names_its_role)
 }
 
 /// The ServiceAccount that cannot assume its role, because the role trusts another subject.
@@ -108,14 +144,7 @@ fn refused_account(case: &Case, program: &str, text: &str) -> Option<Blame> {
 
 /// Whether the pod uses the role of its node because it has none of its own.
 fn borrows(case: &Case, pod: &Pod, denied: Option<&str>) -> bool {
-    let names_its_role = |own: &ServiceAccount| {
-        own.metadata.name == pod.spec.service_account_name
-            && own.metadata.namespace == pod.metadata.namespace
-            && own.role_arn().is_some()
-    };
-    denied.is_some()
-        && Credentials::of(pod) == Credentials::Node
-        && !case.cluster.service_accounts().any(names_its_role)
+    denied.is_some() && Credentials::of(pod) == Credentials::Node && !has_own_role(case, pod)
 }
 
 /// Source: karpenter.sh docs/getting-started: Karpenter's controller has a role beside that of the Nodes.
