@@ -12,7 +12,8 @@ use crate::oops::oops;
 use crate::quoted::{named as quoted, shown};
 use crate::script_end::script_end;
 use crate::table::{
-    KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in, program_of,
+    CILIUM_OPERATOR, KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in,
+    program_of,
 };
 use crate::wrapping::{Line, PANIC, klog_level, plain, unwrapped, without_colors};
 use chrono::{DateTime, Datelike, Utc};
@@ -486,7 +487,8 @@ impl<'f> OneFile<'f> {
             return;
         }
         let of_others = said.as_ref().filter(|said| is_about_others(said.known.program));
-        let about = of_others.and_then(|said| spoken_of(said, &line.message));
+        let of_operator = said.as_ref().filter(|said| said.known.program == CILIUM_OPERATOR);
+        let about = of_others.or(of_operator).and_then(|said| spoken_of(said, &line.message));
         let is_karpenter = of_others.is_some_and(|said| said.known.program == KARPENTER);
         let whose = match (about, self.of) {
             (Some(about), _) => about,

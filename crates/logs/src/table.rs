@@ -25,7 +25,7 @@ pub const FILES: [(&str, &str); 18] = [
     ("pod-identity-agent", include_str!("../table/pod_identity_agent.toml")),
     ("calico", include_str!("../table/calico.toml")),
     // Its name holds that of the next.
-    ("cilium-operator", include_str!("../table/cilium_operator.toml")),
+    (CILIUM_OPERATOR, include_str!("../table/cilium_operator.toml")),
     ("cilium", include_str!("../table/cilium.toml")),
     ("ebs-csi", include_str!("../table/ebs_csi.toml")),
     ("devices", include_str!("../table/devices.toml")),
@@ -36,6 +36,8 @@ pub const FILES: [(&str, &str); 18] = [
 
 pub(crate) const KUBELET: &str = "kubelet";
 pub(crate) const CLOUD_INIT: &str = "cloud-init";
+/// It serves all machines, and where it names an instance it speaks of that one.
+pub const CILIUM_OPERATOR: &str = "cilium-operator";
 pub const KARPENTER: &str = "karpenter";
 /// Nobody else's level is large. Source: core v0.34.0 pkg/operator/logging/logging.go `CapitalLevelEncoder`.
 pub(crate) const KARPENTERS_ERROR: &str = r#""level":"ERROR""#;

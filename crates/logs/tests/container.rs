@@ -382,3 +382,23 @@ fn a_role_that_another_line_names_is_that_of_the_same_denied_call() {
     let open: Vec<_> = journeys.iter().flat_map(Journey::open).collect();
     assert!(open.len() == 1 && !open[0].names.contains_key("role"), "{open:#?}");
 }
+
+/// The operator keeps on telling of instances that are gone, too.
+#[test]
+fn what_the_cilium_operator_says_of_an_instance_is_of_that_one() {
+    let line = |at: &str, instance: &str| {
+        format!(
+            "time=2026-01-15T11:5{at}Z level=warn msg=\"Instance not found! Please delete corresponding ciliumnode if \
+             instance has already been deleted.\" subsys=ipam instanceID={instance} name=ip-10-0-2-20.ec2.internal"
+        )
+    };
+    let (own, gone) = ("i-0a0000000000000b1", "i-0a0000000000000b2");
+    let lines = [line("0:10", own), line("0:11", gone), line("1:10", own), line("2:10", own)];
+    let journeys = read("cilium-operator", None, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let told = |instance: &str| -> Vec<u64> {
+        let its = journeys.iter().filter(|journey| journey.identity.instances.contains(instance));
+        its.flat_map(Journey::open).map(|fact| fact.count).collect()
+    };
+    assert_eq!((told(own), told(gone)), (vec![3], vec![1]));
+    assert!(journeys.iter().all(|journey| journey.identity.instances.len() < 2), "{journeys:#?}");
+}

@@ -10,7 +10,7 @@ use crate::objects::{Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{BootStep, Fact, LogLine, Oops, Phase, Reason, ScriptEnd, Trouble};
 use logs::journey::Journey;
-use logs::table::{is_about_others, program_of};
+use logs::table::{CILIUM_OPERATOR, is_about_others, program_of};
 use readers::source_text::Span;
 
 /// What the table calls lines of systemd.
@@ -191,7 +191,9 @@ impl Root<'_> {
     pub(crate) fn confidence(&self) -> Confidence {
         // A script of user data need not be what starts the kubelet, and an unknown line not be why a program ended.
         let is_known = !self.fact.unknown && self.fact.trouble != Trouble::ScriptFailed;
-        let is_proof = is_known && !self.fact.vague && (self.fact.ends || self.lasts());
+        // What an operator lacks to serve the machine is not why it lacks it.
+        let is_of_operator = self.fact.program == CILIUM_OPERATOR;
+        let is_proof = is_known && !is_of_operator && !self.fact.vague && (self.fact.ends || self.lasts());
         if is_proof && self.whose == LogOwner::Own { Confidence::Certain } else { Confidence::Likely }
     }
 
