@@ -383,7 +383,8 @@ const ERRORS: &[LaunchError] = &[
         FaultIn::Requirements,
         "the spot price of the instance types has reached the on-demand price, above which EC2 launches no spot \
          instance",
-        "Allow more instance types or zones, or on-demand instances too.",
+        "Allow more instance types or zones, or on-demand instances too. Karpenter 1.14.3 and later take the error for \
+         missing capacity and try other offerings. Earlier versions repeat the same launch.",
     ),
     LaunchError::new(
         &["AccountPendingVerification", "PendingVerification"],

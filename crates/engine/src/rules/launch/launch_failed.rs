@@ -8,9 +8,9 @@ use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::explain::logged::{self, Root};
 use crate::objects::input::Input;
-use crate::objects::{Condition, NodeClass};
+use crate::objects::{Condition, NodeClaim, NodeClass};
 use crate::rules::Rule;
-use logs::fact::Trouble;
+use logs::fact::{Fact, Trouble};
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};
 
@@ -39,7 +39,8 @@ fn check(case: &Case) -> Opinion {
     }
     // Since 1.2, Karpenter writes errors without a reason only to its log.
     let logged = logged::root(case, &[Trouble::RequestRefused]);
-    let known = known(launched, logged.as_ref());
+    let line = if logged.is_none() { logged_line(case, launched) } else { None };
+    let known = known(launched, logged.as_ref().map(Root::line).or(line.map(|fact| fact.last.text.as_str())));
     // One such error is a user data that Karpenter cannot render, and nodewhy can show the place.
     let unreadable =
         unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.fault == FaultIn::Class("spec.userData")));
@@ -69,7 +70,8 @@ fn check(case: &Case) -> Opinion {
         }
         (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
     };
-    let summary = summary + &logged.as_ref().map_or_else(String::new, Root::refusal);
+    let quoted = || line.map_or_else(String::new, logged::quoted);
+    let summary = summary + &logged.as_ref().map_or_else(quoted, Root::refusal);
     let evidence = Evidence::new(
         case.subject(),
         r#"status.conditions[?(@.type=="Launched")]"#,
@@ -78,7 +80,14 @@ fn check(case: &Case) -> Opinion {
     );
     let finding = Finding::new(confidence, summary, evidence)
         .with_all(logged.as_ref().map(Root::evidence))
+        .with_all(line.map(|fact| logged::told(fact, "Karpenter logs this each time that it tries to launch it")))
         .fix(of_role(known.map_or("Change what the message names. It is AWS's own message.", |e| e.fix)));
+    let finding = match unsynced(case, claim) {
+        Some(fact) => {
+            finding.adding(UNSYNCED).with(logged::told(fact, "it launches nothing for other NodePools meanwhile"))
+        }
+        None => finding,
+    };
     let finding = if case.class().is_some_and(NodeClass::is_auto_mode) {
         finding.step(Risk::Inspect, "See the whole error", Some(format!("kubectl describe nodeclaim {name}")))
     } else {
@@ -117,6 +126,17 @@ fn check(case: &Case) -> Opinion {
     if let Some(in_aws) = known.and_then(|error| launch_blame::in_aws(case, error, &launched.message)) {
         return in_aws.onto(finding).into();
     }
+    blamed(finding, case, claim, known, &launched.message).into()
+}
+
+/// The finding with the object that requests what AWS refuses.
+fn blamed(
+    finding: Finding,
+    case: &Case,
+    claim: &NodeClaim,
+    known: Option<&'static LaunchError>,
+    message: &str,
+) -> Finding {
     match (known.map(|e| e.fault), case.class(), claim.node_pool()) {
         (Some(FaultIn::Class(field)), Some(class), _) => finding
             .step(
@@ -124,22 +144,20 @@ fn check(case: &Case) -> Opinion {
                 format!("Change {field} of {} {}", class.kind, class.name()),
                 Some(commands::edit(class)),
             )
-            .blaming(Blame::class(class).field(field))
-            .into(),
+            .blaming(Blame::class(class).field(field)),
         (Some(FaultIn::Class(field)), None, _) => match case.class_field(field) {
-            Some(blame) => finding.blaming(blame).into(),
-            None => finding.into(),
+            Some(blame) => finding.blaming(blame),
+            None => finding,
         },
         (Some(FaultIn::Requirements | FaultIn::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => finding
             .step(Risk::Mutating, "Allow more in the NodePool", Some(format!("kubectl edit nodepool {pool}")))
-            .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
-            .into(),
-        _ => match launch_blame::refused_role(&launched.message) {
-            Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
+            .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements")),
+        _ => match launch_blame::refused_role(message) {
+            Some(role) => finding.blaming(Blame::object("", "IAMRole", role)),
             // The node class says what the launch uses.
             None => match case.class() {
-                Some(class) => finding.blaming(Blame::class(class)).into(),
-                None => finding.into(),
+                Some(class) => finding.blaming(Blame::class(class)),
+                None => finding,
             },
         },
     }
@@ -147,17 +165,46 @@ fn check(case: &Case) -> Opinion {
 
 /// Karpenter's own reason is more certain than words in a message. But "Unauthorized" has variants that only the
 /// message distinguishes.
-fn known(launched: &Condition, logged: Option<&Root>) -> Option<&'static LaunchError> {
+fn known(launched: &Condition, logged: Option<&str>) -> Option<&'static LaunchError> {
     let by_reason = launch_error::named(&launched.reason);
     let by_message = launch_error::named(&launched.message);
     match launched.reason.as_str() {
         "LaunchFailed" => {
-            let by_log = || launch_error::named(&logged?.fact.last.text);
+            let by_log = || launch_error::named(logged?);
             by_message.or_else(by_log).or(by_reason)
         }
         "Unauthorized" => by_message.or(by_reason),
         _ => by_reason.or(by_message),
     }
+}
+
+/// The line about the launch that Karpenter repeats and no row of the table knows, if the condition says less. The errors
+/// of a fleet have codes of EC2, and Karpenter passes on to the condition only those that it knows.
+/// Sources: karpenter-provider-aws v1.14.1 pkg/providers/instance/instance.go `combineFleetErrors`,
+/// pkg/errors/errors.go `ToReasonMessage`.
+fn logged_line<'w>(case: &Case<'w>, launched: &Condition) -> Option<&'w Fact> {
+    if launched.reason != "LaunchFailed" || launch_error::named(&launched.message).is_some() {
+        return None;
+    }
+    let said = launched.message.trim_end_matches('.');
+    let is_new = |fact: &&Fact| {
+        let text = &fact.last.text;
+        text.contains("launching nodeclaim, ") && (said.is_empty() || !text.contains(said))
+    };
+    logged::unexplained(case).filter(is_new)
+}
+
+const UNSYNCED: &str = "Until it has an instance or is gone, pods of other NodePools wait too: Karpenter's log says that \
+                        it waits for the cluster's state to be in sync.";
+
+/// Karpenter's line, since the NodeClaim was created, that it begins no round of provisioning: up to its first sync, or
+/// always in earlier versions, it waits for the instance of every NodeClaim.
+/// Source: core v1.0.5, v1.14.1 pkg/controllers/state/cluster.go `Synced`.
+fn unsynced<'w>(case: &Case<'w>, claim: &NodeClaim) -> Option<&'w Fact> {
+    let created = claim.metadata.creation_timestamp?;
+    let told = case.cluster.logs_of_components().flat_map(|log| log.journey.open());
+    let is_since = |fact: &&Fact| fact.last.time.is_some_and(|at| at >= created);
+    told.filter(is_since).find(|fact| fact.last.text.contains("waiting on cluster sync"))
 }
 
 /// The class of EKS Auto Mode whose tags the cluster's role may not be allowed to set, as long as none of its nodes has
