@@ -170,7 +170,7 @@ impl<'w> Case<'w> {
         let wait = leaving.or_else(|| unready_class_wait(judging, class))?;
         let pool = cluster.pools().find(|p| {
             let reference = &p.spec.template.spec.node_class_ref;
-            reference.kind == class.kind && *reference.name == *class.name()
+            reference.kind == class.kind && *reference.name == *class.name() && !p.is_switched_off()
         });
         // A class that nobody launches from holds nothing up.
         if pool.is_none() && cluster.missing(Input::NodePools).is_none() && !is_used && !is_leaving {

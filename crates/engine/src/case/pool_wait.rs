@@ -22,14 +22,8 @@ pub fn pool_wait<'a>(
 ) -> Option<Wait> {
     let Judging { now, thresholds: t, .. } = judging;
     let object = format!("NodePool/{}", pool.name());
-    if let Some(condition) =
-        ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|type_| pool.condition(type_)).find(|c| {
-            c.is_false()
-                && matches!(
-                    c.reason.as_str(),
-                    "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"
-                )
-        })
+    if let Some(condition) = pool.unready()
+        && !pool.is_switched_off()
     {
         let since = condition.last_transition_time?;
         let field = format!(r#"status.conditions[?(@.type=="{}")]"#, condition.type_);

@@ -127,6 +127,20 @@ impl NodePool {
         Some(ZonesWithoutSubnet { at, missing, all, subnets: subnets.into_iter().collect() })
     }
 
+    /// Whether a limit of zero switches it off. Karpenter launches nothing for it, and nobody expects it to.
+    pub fn is_switched_off(&self) -> bool {
+        self.spec.limits.iter().any(|(_, most)| most.trim_end_matches(char::is_alphabetic) == "0")
+    }
+
+    /// The condition for which Karpenter launches nothing for it: it is invalid, or its node class is not there.
+    /// Source: core pkg/controllers/nodepool/readiness, pkg/controllers/nodepool/validation (v1.14.3).
+    pub fn unready(&self) -> Option<&Condition> {
+        const REASONS: [&str; 3] = ["NodePoolValidationFailed", "NodeClassNotFound", "NodeClassTerminating"];
+        let conditions =
+            ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|type_| self.condition(type_));
+        conditions.into_iter().find(|c| c.is_false() && REASONS.contains(&c.reason.as_str()))
+    }
+
     /// Whether it allows no machine but in capacity reservations.
     pub fn is_reserved_only(&self) -> bool {
         let mut types = self.spec.template.spec.requirements.iter().filter(|r| r.key == "karpenter.sh/capacity-type");

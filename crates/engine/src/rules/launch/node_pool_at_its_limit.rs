@@ -38,9 +38,9 @@ fn check(case: &Case) -> Opinion {
         return static_drift::no_room(case.cluster, pool).map_or(Opinion::Silent, |held| of_drift(pool, &held).into());
     }
     let limits: Vec<String> = pool.spec.limits.iter().map(|(what, most)| format!("{what} {most}")).collect();
-    // A limit of zero switches a NodePool off.
-    let off = pool.spec.limits.iter().any(|(_, most)| most.trim_end_matches(char::is_alphabetic) == "0");
-    let Some(told) = case.unplaced().find(|u| u.refusal == PlacementObstacle::Limits && !off && !limits.is_empty())
+    let Some(told) = case
+        .unplaced()
+        .find(|u| u.refusal == PlacementObstacle::Limits && !pool.is_switched_off() && !limits.is_empty())
     else {
         return Opinion::Silent;
     };

@@ -23,12 +23,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(pool) = case.pool() else { return Opinion::Silent };
-    // Source: core pkg/controllers/nodepool/readiness, pkg/controllers/nodepool/validation (v1.14.3).
-    let failing = ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|t| pool.condition(t)).find(|c| {
-        c.is_false()
-            && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating")
-    });
-    let Some(condition) = failing else {
+    let Some(condition) = pool.unready() else {
         // A node's own log says nothing about its NodePool.
         let root = || logged::root(case, &[Trouble::NodePoolRefused]);
         if let Some(root) = case.claim.is_none().then(root).flatten() {
