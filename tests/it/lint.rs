@@ -130,6 +130,12 @@ fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
         ),
         (
             "Custom",
+            custom(&format!(" --kubelet-extra-args '{unregistered} @--hostname-override=web'")),
+            vec!["Error UserDataStopsKubelet"],
+            custom(&format!(" --kubelet-extra-args \"{unregistered} --hostname-override=$NAME\"")),
+        ),
+        (
+            "Custom",
             custom(&format!(" --kubelet-extra-args '{unregistered}' @--node-labels=a=b")),
             vec!["Warning LooseWord"],
             custom(&format!(" --kubelet-extra-args '{unregistered} --node-labels=a=b'")),

@@ -338,6 +338,8 @@ pub enum DefectKind {
     FlagWithoutValue,
     InvalidTaints,
     RefusedLabel,
+    /// The same name for the Node of every instance.
+    NodeNameFixed,
     InvalidLabels,
     TomlInvalid,
     TomlWrongType,

@@ -701,6 +701,7 @@ impl Reader<'_> {
                 let message = format!("the kubelet exits over its taints: {}", error.message);
                 found.push(Defect { kind: DefectKind::InvalidTaints, span: argument.place(error.span), message });
             }
+            found.extend(fixed_name(argument));
             if sets(&argument.setting, "node-labels") {
                 let refused = kubelet_flags::refused_labels(&argument.value).into_iter();
                 for (key, span) in refused.filter(|(key, _)| argument.is_certain_of(key)) {
@@ -741,6 +742,24 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// A node name that is written out. The API server lets a kubelet create only the Node of its own instance.
+// amazon-eks-ami 81fec2e nodeadm/internal/kubelet/{config,environment}.go: the name of the instance, and the user's flags
+// behind it; v20251112 templates/al2/runtime/bootstrap.sh likewise; kubernetes v1.36.3
+// plugin/pkg/admission/noderestriction/admission.go
+fn fixed_name(argument: &Argument) -> Option<Defect> {
+    let is_of_eks = matches!(argument.origin, ArgumentOrigin::BootstrapExtraArgs | ArgumentOrigin::NodeConfigFlags);
+    let is_literal = argument.exact && !argument.value.is_empty() && !has_expansion(&argument.value);
+    if !is_of_eks || !is_literal || !argument.is_taken() || !sets(&argument.setting, "hostname-override") {
+        return None;
+    }
+    let message = format!(
+        "every kubelet would call its Node {}, and the API server lets a kubelet create only the Node of its own \
+         instance",
+        argument.value
+    );
+    Some(Defect { kind: DefectKind::NodeNameFixed, span: argument.span, message })
 }
 
 /// Quotes and dashes of typography.
