@@ -62,6 +62,10 @@ struct Failed {
     /// The target that had been reached.
     reached: Option<String>,
     near: Vec<Near>,
+    /// What it said itself behind its failure.
+    behind: Vec<Near>,
+    /// A program that panicked, whose next line says for what.
+    panics: Option<String>,
     /// A command before or after its start failed, not the program itself.
     of_control: bool,
     /// systemd deleted its job to break the ordering cycle that these lines name.
@@ -133,7 +137,30 @@ const BREATH: TimeDelta = TimeDelta::seconds(120);
 impl Boot {
     /// Keeps the line as it was written: whether it counts only a later one tells.
     pub(crate) fn keep(&mut self, number: u64, raw: &[u8]) {
+        self.hear_behind(number, raw);
         self.recent.keep(number, raw);
+    }
+
+    /// systemd writes to the console at once, and the words of a program come there through the journal: they may
+    /// stand behind its failure.
+    fn hear_behind(&mut self, number: u64, raw: &[u8]) {
+        if !self.failed.iter().any(|failed| failed.is_just_before(number)) {
+            return;
+        }
+        let text = String::from_utf8_lossy(raw);
+        let text = without_colors(&text);
+        let line = unwrapped(&text, &mut None);
+        // A journal has them in their order.
+        let Some(program) = line.program.as_deref().filter(|_| line.host.is_none()) else { return };
+        if event(&line).is_some() {
+            return;
+        }
+        for failed in self.failed.iter_mut().filter(|failed| failed.is_just_before(number)) {
+            if failed.unit.is_of(program) {
+                let said = words(&line, number, &failed.seen.file, &mut failed.panics);
+                failed.behind.extend(said);
+            }
+        }
     }
 
     /// The last lines before this one, as they were written.
@@ -232,10 +259,10 @@ impl Boot {
             return;
         }
         if self.failed.len() < MOST {
-            let near = self.recent.near(&unit, year, &seen);
+            let (near, panics) = self.recent.near(&unit, year, &seen);
             self.add(unit, near, seen);
             if let Some(failed) = self.failed.last_mut() {
-                failed.of_control = of_control;
+                (failed.of_control, failed.panics) = (of_control, panics);
             }
         }
     }
@@ -264,6 +291,8 @@ impl Boot {
             boot_ended: false,
             reached: self.reached.clone(),
             near,
+            behind: Vec::new(),
+            panics: None,
             of_control: false,
             cycle: None,
             seen,
@@ -346,6 +375,13 @@ impl Boot {
 }
 
 impl Failed {
+    /// Whether it failed in one of the few lines before this one.
+    fn is_just_before(&self, number: u64) -> bool {
+        /// More is not printed while a boot stops.
+        const FEW: u64 = 20;
+        number.checked_sub(self.seen.line).is_some_and(|lines| (1..=FEW).contains(&lines))
+    }
+
     /// Whether the kubelet is not started for it: it is a part of the way there, or what needs it is, or nothing says
     /// that the boot went on to its end.
     fn stops_boot(&self) -> bool {
@@ -357,6 +393,7 @@ impl Failed {
     fn step(&self, earlier: Vec<LogLine>) -> BootStep {
         let own = |near: &&Near| self.unit.is_of(&near.program) || near.unit.is_some() && near.unit == self.unit.id;
         let said: Vec<&Near> = self.near.iter().filter(own).collect();
+        let said = if said.is_empty() { self.behind.iter().collect() } else { said };
         let is_refusal = |near: &&Near| refuses_module(&near.said.text);
         let said = if said.is_empty() { self.near.iter().filter(|near| !is_refusal(near)).collect() } else { said };
         let is_refused = said.iter().any(|near| tells_of_refusal(&near.said.text));
@@ -579,10 +616,11 @@ impl Recent {
         self.lines.push_back((number, line));
     }
 
-    /// What was complained of from the start of the unit until it failed.
-    fn near(&self, unit: &UnitName, year: Option<i32>, failed: &LogLine) -> Vec<Near> {
+    /// What was complained of from the start of the unit until it failed, and the program that panicked last.
+    fn near(&self, unit: &UnitName, year: Option<i32>, failed: &LogLine) -> (Vec<Near>, Option<String>) {
         const MOST: usize = 12;
-        let mut near = VecDeque::new();
+        let mut near: VecDeque<Near> = VecDeque::new();
+        let mut panics = None;
         for (number, raw) in self.lines.iter().filter(|(number, _)| *number < failed.line) {
             let text = String::from_utf8_lossy(raw);
             let text = without_colors(&text);
@@ -590,19 +628,18 @@ impl Recent {
             let line = unwrapped(&text, &mut year);
             if matches!(event(&line), Some(Event::Starts(other)) if other.is_same(unit)) {
                 near.clear();
+                panics = None;
                 continue;
             }
             if !is_recent(line.time, failed.time) || event(&line).is_some() {
                 continue;
             }
-            if let Some(one) = complaint(&line, *number, &failed.file) {
-                near.push_back(one);
-            }
+            near.extend(words(&line, *number, &failed.file, &mut panics));
             if near.len() > MOST {
                 near.pop_front();
             }
         }
-        near.into()
+        (near.into(), panics)
     }
 }
 
@@ -610,13 +647,22 @@ fn is_recent(said: Option<DateTime<Utc>>, failed: Option<DateTime<Utc>>) -> bool
     said.zip(failed).is_none_or(|(said, failed)| failed.signed_duration_since(said) <= BREATH)
 }
 
-/// The line, if it complains of something.
-fn complaint(line: &Line<'_>, number: u64, file: &str) -> Option<Near> {
+/// The line, if it complains of something, or is what a panic says: that stands in the program's line behind the place.
+/// Source: rust 1.83 library/std/src/panicking.rs `default_hook`.
+fn words(line: &Line<'_>, number: u64, file: &str, panics: &mut Option<String>) -> Option<Near> {
     let message = plain(&line.message);
+    let is_of_panic = panics.is_some() && panics.as_deref() == line.program.as_deref();
+    if is_of_panic {
+        *panics = None;
+    }
+    if message.contains(PANICKED) && message.ends_with(':') {
+        *panics = line.program.as_deref().map(str::to_owned);
+        return None;
+    }
     let is_ground = is_ground(&message);
     // A kernel complains of much on each boot; of a program without a name nobody knows whose words they are.
     let program = line.program.as_deref().unwrap_or("kernel");
-    let is_heard = is_ground || program != "kernel" && speaks_of_trouble(&message);
+    let is_heard = is_ground || is_of_panic || program != "kernel" && speaks_of_trouble(&message);
     if !is_heard {
         return None;
     }
@@ -630,11 +676,15 @@ fn complaint(line: &Line<'_>, number: u64, file: &str) -> Option<Near> {
     Some(Near { program: program.to_owned(), unit, is_ground, said })
 }
 
+/// What a program of Rust says of a panic, before its place.
+const PANICKED: &str = "panicked at ";
+
 /// Words of a program that ends.
 pub(crate) fn speaks_of_trouble(message: &str) -> bool {
     // Also glibc's texts of EPERM and EAGAIN, iptables 1.8.4 iptables/xshared.c `xtables_lock`, and what ignition
     // v2.14.0 internal/resource/http.go says of a status.
-    const WORDS: [&str; 15] = [
+    const WORDS: [&str; 16] = [
+        PANICKED,
         "timed out",
         "timeout",
         "unable",

@@ -386,3 +386,43 @@ See 'systemctl status ignition-fetch.service' for details.
     let journey = read(&log.replace("Unauthorized", "OK"));
     assert_eq!(said(root(&journey).1).first(), Some(&"failed to fetch config: failed to fetch resource"));
 }
+
+/// bottlerocket-os/bottlerocket-core-kit#338: systemd is faster at the console than what the program says.
+const PROXY: &str = "\
+[  OK  ] Reached target Network is Online.
+         Starting Generate additional settings for Kubernetes...
+[    9.515344] pluto[1048]: thread 'main' panicked at aws-smithy-experimental/src/hyper_1_0.rs:259:49:
+[FAILED] Failed to start Generate additional settings for Kubernetes.
+See 'systemctl status pluto.service' for details.
+[    9.570493] pluto[1048]: the setting is none: RelativeUrlWithoutBase
+[DEPEND] Dependency failed for Applies settings to create config files.
+[    9.690248] pluto[1048]: note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+[DEPEND] Dependency failed for Bottlerocket initial configuration complete.
+";
+
+#[test]
+fn what_a_program_says_behind_its_failure_on_a_console_is_its_last_word() {
+    let first = |log: &str| said(root(&read(log)).1).first().map(|text| (*text).to_owned());
+    let told = "the setting is none: RelativeUrlWithoutBase";
+    assert_eq!(first(PROXY).as_deref(), Some(told));
+    // Also before it.
+    let (panics, rest) = PROXY.split_once("[FAILED]").expect("a failure");
+    let before = format!("{panics}[    9.516000] pluto[1048]: {told}\n[FAILED]{rest}");
+    assert_eq!(first(&before).as_deref(), Some(told));
+    // Another program says it, or nobody panicked and it complains of nothing.
+    let other = PROXY.replace(&format!("pluto[1048]: {told}"), "sundog[1050]: done");
+    assert_eq!(first(&other.replace("pluto[1048]: note", "sundog[1050]: note")), None);
+    let calm = PROXY.replace("panicked at aws-smithy-experimental/src/hyper_1_0.rs:259:49:", "started");
+    assert_eq!(first(&calm), None);
+    // It complains without a panic.
+    let fails = calm.replace(told, "Error: no such setting");
+    assert_eq!(first(&fails).as_deref(), Some("Error: no such setting"));
+}
+
+#[test]
+fn what_a_program_said_before_its_failure_counts_more_than_what_it_says_behind_it() {
+    let log =
+        PROXY.replace("thread 'main' panicked at aws-smithy-experimental/src/hyper_1_0.rs:259:49:", "failed to ask");
+    let step = read(&log.replace("the setting is none", "cannot end"));
+    assert_eq!(said(root(&step).1), ["failed to ask"]);
+}

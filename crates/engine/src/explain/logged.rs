@@ -344,11 +344,11 @@ impl Root<'_> {
         said.unwrap_or(if self.fact.boot.is_some() { &self.fact.first } else { &self.fact.last })
     }
 
-    /// What was logged just before a step of the boot failed.
+    /// What was logged as a step of the boot failed.
     fn of_boot(&self) -> Vec<Evidence> {
         let Some(step) = &self.fact.boot else { return Vec::new() };
         let said = step.said.iter().filter(|line| **line != self.fact.last);
-        let said = said.map(|line| at(line, format!("logged just before {} failed", step.unit)));
+        let said = said.map(|line| at(line, format!("logged when {} failed", step.unit)));
         let cycle = step.cycle.iter().map(|line| at(line, "names units that wait for each other".to_owned()));
         let earlier = step.earlier.iter().map(|line| at(line, "failed earlier, and the boot went on".to_owned()));
         said.chain(cycle).chain(earlier).collect()
