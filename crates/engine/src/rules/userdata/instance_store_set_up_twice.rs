@@ -30,7 +30,19 @@ const SINCE: Version = Version(1, 1, 0);
 
 /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `LabelInstanceLocalNVME`.
 fn has_own_disks(claim: &NodeClaim) -> bool {
-    claim.metadata.label("karpenter.k8s.aws/instance-local-nvme").is_some()
+    let label = |key: &str| claim.metadata.label(key);
+    label("karpenter.k8s.aws/instance-local-nvme").is_some()
+        || label("node.kubernetes.io/instance-type").is_some_and(is_named_for_disks)
+}
+
+/// `m6id.large` has a `d` behind its generation, and `i4i.large` is one of those that are made for their disks.
+/// Source: EC2 instance types guide, "Amazon EC2 instance type naming conventions".
+fn is_named_for_disks(instance_type: &str) -> bool {
+    let Some((family, _)) = instance_type.split_once('.') else { return false };
+    let behind = family.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let category = family.strip_suffix(behind).unwrap_or_default();
+    let options = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+    options.contains('d') || ["i", "im", "is"].contains(&category)
 }
 
 fn check(case: &Case) -> Opinion {
@@ -90,4 +102,19 @@ fn binds(text: &str) -> Option<Span> {
     let start = at + text.get(at..)?.find(DISKS)?;
     let line = text.get(..start)?.rsplit('\n').next()?;
     (!line.trim_start().starts_with('#')).then(|| Span::new(start, start + DISKS.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_named_for_disks;
+
+    #[test]
+    fn a_type_is_named_for_its_disks() {
+        for with in ["m6id.large", "c7gd.xlarge", "g4dn.2xlarge", "r6idn.4xlarge", "i4i.large", "im4gn.large"] {
+            assert!(is_named_for_disks(with), "{with}");
+        }
+        for without in ["m6i.large", "inf2.xlarge", "dl1.24xlarge", "r7iz.large", "u-6tb1.metal", "m6id", ""] {
+            assert!(!is_named_for_disks(without), "{without}");
+        }
+    }
 }
