@@ -364,6 +364,8 @@ pub enum DefectKind {
     OwnTags,
     /// PowerShell has no such command, and goes on without it.
     UnknownCmdlet,
+    /// The script of Windows is called as that of Linux.
+    OptionOfBootstrapSh,
     /// The kubelet's files are changed in a way that is not followed here.
     KubeletEdited,
     /// Nothing on the machine is known to read the text.
@@ -447,7 +449,9 @@ impl Defect {
                 | D::UnknownCmdlet,
                 _,
             )
-            | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
+            | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2)
+            // Karpenter's own call is behind it.
+            | (D::OptionOfBootstrapSh, Family::Windows) => Consequence::Lost,
             _ => Consequence::NoJoin,
         }
     }

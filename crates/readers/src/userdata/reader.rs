@@ -644,6 +644,16 @@ impl Reader<'_> {
             let words = systemd::words(&value, Generation::V252).unwrap_or_default();
             self.flags(&words, ArgumentOrigin::WindowsExtraArgs, &Fate::Taken, Certain::No);
         }
+        if let Some(option) = windows::linux_option(self.text, span) {
+            let name = option.of(self.text);
+            let message = format!(
+                "{name} is an option of bootstrap.sh, and Start-EKSBootstrap.ps1 takes parameters with one dash, such \
+                 as -KubeletExtraArgs"
+            );
+            self.defect(DefectKind::OptionOfBootstrapSh, option, message);
+            // Nothing here proves that the script comes to this call.
+            self.unread(option);
+        }
         if let Some(span) = windows::ends_at(self.text, span).filter(|_| self.data.family == Family::Windows) {
             self.defect(
                 DefectKind::EndsBeforeKarpenter,

@@ -342,6 +342,18 @@ fn marked(text: &str, family: Family) -> Vec<(DefectKind, &str, Consequence)> {
 }
 
 #[test]
+fn an_option_of_linux_in_a_call_of_windows_is_lost_only_where_karpenters_own_call_follows() {
+    let call = "& $f -EKSClusterName shop --kubelet-extra-args '--v=2'\n";
+    let of = |consequence| (DefectKind::OptionOfBootstrapSh, "--kubelet-extra-args", consequence);
+    assert_eq!(marked(call, Family::Windows), [of(Consequence::Lost)]);
+    let custom = format!("<powershell>\n{call}</powershell>\n");
+    assert!(marked(&custom, Family::Custom).contains(&of(Consequence::NoJoin)));
+    assert!(read(&custom, Family::Custom).unread_from.is_some());
+    let right = custom.replace("--kubelet-extra-args", "-KubeletExtraArgs");
+    assert!(!kinds(&read(&right, Family::Custom)).contains(&DefectKind::OptionOfBootstrapSh));
+}
+
+#[test]
 fn carriage_returns_break_a_call_only_where_nothing_takes_them_out() {
     let mixed = "#!/bin/bash\nset -e\n/etc/eks/bootstrap.sh shop\r\n";
     assert_eq!(marked(mixed, Family::Custom), [(DefectKind::CarriageReturn, "\r", Consequence::NoJoin)]);

@@ -3,6 +3,7 @@
 
 use super::traced::Traced;
 use crate::source_text::Span;
+use std::ops::Range;
 
 const EXTRA_ARGS: &str = "-kubeletextraargs";
 
@@ -23,6 +24,86 @@ pub fn extra_args(text: &str, span: Span) -> Vec<Traced> {
         values.extend(value.map(|(value, start)| Traced::written_at(value, start)));
     }
     values
+}
+
+/// An option as bootstrap.sh takes it, in a call of `Start-EKSBootstrap.ps1`: for PowerShell it is an argument, not the
+/// name of a parameter, for those have one dash.
+// PowerShell 7.5 docs about_Parsing, about_Parameters; awslabs/amazon-eks-ami#348
+pub fn linux_option(text: &str, span: Span) -> Option<Span> {
+    const MANDATORY: &str = "-eksclustername";
+    let script = span.of(text);
+    let lower = script.to_ascii_lowercase();
+    lower.match_indices(MANDATORY).find_map(|(at, _)| {
+        let begin = command_begin(script, at);
+        let command = script.get(begin..)?;
+        let option = option_in(command)?;
+        let start = span.start + begin;
+        Some(Span::new(start + option.start, start + option.end))
+    })
+}
+
+/// Where the command begins that is at this place: a backtick at the end of a line takes the next one along.
+fn command_begin(script: &str, at: usize) -> usize {
+    let mut begin = at;
+    loop {
+        let before = script.get(..begin).unwrap_or_default();
+        let Some(newline) = before.rfind('\n') else { return 0 };
+        let line_before = before.get(..newline).unwrap_or_default();
+        if !line_before.trim_end_matches('\r').ends_with('`') {
+            return newline + 1;
+        }
+        begin = newline;
+    }
+}
+
+/// The first word of a command with two dashes that is no parameter's value.
+fn option_in(command: &str) -> Option<Range<usize>> {
+    let mut takes_value = false;
+    for range in words(command) {
+        let word = command.get(range.clone()).unwrap_or_default();
+        if word.starts_with('#') {
+            return None;
+        }
+        let begins_with_letter = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !takes_value && word.strip_prefix("--").is_some_and(begins_with_letter) {
+            let end = word.find('=').unwrap_or(word.len());
+            return Some(range.start..range.start + end);
+        }
+        takes_value = word.strip_prefix('-').is_some_and(begins_with_letter) && !word.contains(':');
+    }
+    None
+}
+
+/// The words of the first command, with their quotes.
+fn words(command: &str) -> Vec<Range<usize>> {
+    let mut words = Vec::new();
+    let mut begin: Option<usize> = None;
+    let mut quote: Option<char> = None;
+    let mut is_escaped = false;
+    let mut end = command.len();
+    for (at, c) in command.char_indices() {
+        if is_escaped {
+            // A line may end in both.
+            is_escaped = c == '\r';
+            continue;
+        }
+        match (quote, c) {
+            (None | Some('"'), '`') => is_escaped = true,
+            (Some(open), _) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\n' | ';' | '|') => {
+                end = at;
+                break;
+            }
+            (None, _) if c.is_whitespace() => words.extend(begin.take().map(|begin| begin..at)),
+            (None, _) => {
+                begin.get_or_insert(at);
+                quote = ['\'', '"'].contains(&c).then_some(c);
+            }
+        }
+    }
+    words.extend(begin.map(|begin| begin..end));
+    words
 }
 
 /// A statement at the beginning of a line that ends the script before Karpenter's own lines, which stand behind the
@@ -80,6 +161,36 @@ mod tests {
         let values = extra_args(text, Span::new(0, text.len()));
         assert_eq!(values[0].as_str(), "--node-labels=a=b --v=2");
         assert_eq!(values[0].span().of(text), "--node-labels=a=b --v=2");
+    }
+
+    fn linux(text: &str) -> Option<&str> {
+        linux_option(text, Span::new(0, text.len())).map(|span| span.of(text))
+    }
+
+    #[test]
+    fn an_option_of_bootstrap_sh_is_found() {
+        let call = "[string]$f = 'x'\n& $f -EKSClusterName \"shop a\" -DNSClusterIP '1.2.3.4'";
+        assert_eq!(linux(&format!("{call} --kubelet-extra-args '--v=2'\n")), Some("--kubelet-extra-args"));
+        assert_eq!(linux(&format!("{call} `\r\n  --kubelet-extra-args=x")), Some("--kubelet-extra-args"));
+        assert_eq!(linux("& $f --b64-cluster-ca abc `\n -EKSClusterName shop"), Some("--b64-cluster-ca"));
+    }
+
+    #[test]
+    fn two_dashes_of_the_kubelets_own_flags_are_no_option() {
+        let call = "& $f -EKSClusterName shop";
+        for rest in [
+            " -KubeletExtraArgs '--node-labels=a=b --v=2'",
+            " -KubeletExtraArgs \"--node-labels=`\"a`\" --v=2\"",
+            " -KubeletExtraArgs --node-labels=a=b",
+            " -KubeletExtraArgs:--v=2",
+            "; tool --flag x",
+            "\ntool --flag x",
+            " # not --kubelet-extra-args",
+        ] {
+            assert_eq!(linux(&format!("{call}{rest}")), None, "{rest}");
+        }
+        assert_eq!(linux("# & $f -EKSClusterName shop --kubelet-extra-args x"), None);
+        assert_eq!(linux("tool --cluster shop\n& $f -EKSClusterName shop"), None);
     }
 
     #[test]
