@@ -70,7 +70,7 @@ pub use node_class::{
     Ami, AmiTerm, BlockDevice, CapacityReservation, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus,
     OTHER_KINDS, SecurityGroup, SelectorTerm, Subnet, is_of_other_provider,
 };
-pub use node_overlay::{NodeOverlay, NodeOverlaySpec};
+pub use node_overlay::{NodeOverlay, NodeOverlaySpec, NodeOverlayStatus, SpotDearer};
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use pairs::Pairs;
 pub(crate) use quote::steady;

@@ -72,6 +72,12 @@ pub fn is_refused_launch(event: &Event) -> bool {
     event.reason == "InsufficientCapacityError"
 }
 
+/// Whether Karpenter dropped every instance type before it asked EC2: then capacity need not be the reason.
+/// Source: karpenter-provider-aws v1.14.1 pkg/providers/instance/instance.go `filterInstanceTypes`.
+pub fn is_unasked(refusal: &Event) -> bool {
+    refusal.message.contains("all requested instance types were unavailable during launch")
+}
+
 /// A NodePool whose NodeClaims are refused, one after the other.
 fn capacity_wait(judging: Judging, history: &History<'_>) -> Option<Wait> {
     let Judging { now, thresholds: t, .. } = judging;
@@ -108,7 +114,8 @@ fn capacity_wait(judging: Judging, history: &History<'_>) -> Option<Wait> {
         newest.said(),
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
-    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
+    let wait = Wait::new(Stage::Launch, first, t.launch, t, evidence);
+    Some(if is_unasked(newest) { wait } else { wait.only_with_proof() })
 }
 
 /// A NodePool that pods wait for, and that Karpenter says it can launch nothing for.

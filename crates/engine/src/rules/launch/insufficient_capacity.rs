@@ -4,11 +4,12 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::pool_wait::{is_refused_launch, is_unasked};
 use crate::explain::commands;
 use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::objects::input::Input;
-use crate::objects::{Event, NodeClaim, NodeClass, NodePool};
+use crate::objects::{Event, NodeClaim, NodeClass, NodeOverlay, NodePool, Requirement};
 use crate::rules::Rule;
 use std::collections::BTreeSet;
 
@@ -16,7 +17,15 @@ pub static RULE: Rule = Rule {
     cause: "InsufficientCapacity",
     summary: "EC2 has no capacity for the instance types and zones that the NodePool allows",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events, Input::AwsObservations],
+    reads: &[
+        Input::NodeClaims,
+        Input::NodePools,
+        Input::NodeClasses,
+        Input::NodeOverlays,
+        Input::Events,
+        Input::Deployments,
+        Input::AwsObservations,
+    ],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/InsufficientCapacity.md"),
@@ -48,6 +57,12 @@ fn check(case: &Case) -> Opinion {
     if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
         return Opinion::Silent;
     }
+    let is_dropped = drops_all(case, event);
+    if let Some(overlay) = overlaid(case).filter(|_| is_dropped) {
+        let mut finding = of_overlay(pool, event, overlay);
+        finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
+        return finding.into();
+    }
     let wanted = wanted(case);
     // All of these end as InsufficientCapacityError: karpenter-provider-aws v1.14.1 pkg/errors/errors.go
     // `unfulfillableCapacityErrorCodes`. If capacity is one of several errors, more capacity would have been enough.
@@ -78,8 +93,12 @@ fn check(case: &Case) -> Opinion {
         1 => summary.push_str(". An earlier NodeClaim was refused for the same reason."),
         _ => summary.push_str(". Earlier NodeClaims were refused for the same reason."),
     }
+    // One that was not read may be why.
+    let may_be_overlaid = is_dropped
+        && case.karpenter().is_some_and(|karpenter| karpenter.gate("NodeOverlay") == Some(true))
+        && case.cluster.missing(Input::NodeOverlays).is_some();
     let mut finding = Finding::new(
-        Confidence::Certain,
+        if may_be_overlaid { Confidence::Likely } else { Confidence::Certain },
         summary,
         Evidence::new(
             format!("Event/{}", event.metadata.name),
@@ -113,6 +132,9 @@ fn check(case: &Case) -> Opinion {
         |r| r.fix,
     ));
     finding = with_steps(finding, refusal, pool);
+    if may_be_overlaid {
+        finding = finding.unknown("Does a NodeOverlay change prices?", "kubectl get nodeoverlays -o yaml");
+    }
     if let Some(class) = case.class().filter(|_| is_of_block) {
         finding = finding.fix(ONE_BLOCK).step(Risk::Mutating, "Select one capacity block", Some(commands::edit(class)));
     }
@@ -121,6 +143,71 @@ fn check(case: &Case) -> Opinion {
     }
     finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
     finding.into()
+}
+
+/// Whether Karpenter, with a choice between spot and on-demand capacity, dropped everything before it asked EC2, and EC2
+/// has refused nothing: what it has refused is unavailable for a while, whatever it costs.
+fn drops_all(case: &Case, event: &Event) -> bool {
+    let is_mixed = |r: &Requirement| {
+        let has = |capacity_type: &str| r.values.iter().any(|value| *value == *capacity_type);
+        r.key == "karpenter.sh/capacity-type" && r.operator == "In" && has("spot") && has("on-demand")
+    };
+    let Some(pool) = case.pool().filter(|pool| pool.spec.template.spec.requirements.iter().any(is_mixed)) else {
+        return false;
+    };
+    is_unasked(event) && case.cluster.claim_events_of_pool(pool.name()).all(|e| !e.message.contains("fleet error"))
+}
+
+/// The NodeOverlay that may have made all spot capacity dearer than on-demand capacity. Karpenter drops spot offerings
+/// that cost more than the cheapest on-demand offering, by the prices that overlays give them.
+/// Sources: karpenter-provider-aws v1.14.1 pkg/providers/instance/filter/filter.go `SpotOfferingFilter`;
+/// aws/karpenter-provider-aws#8704.
+fn overlaid<'w>(case: &Case<'w>) -> Option<&'w NodeOverlay> {
+    let pool = case.pool()?;
+    if case.karpenter().is_some_and(|karpenter| !karpenter.has_overlays()) {
+        return None;
+    }
+    let came_before = |overlay: &NodeOverlay| {
+        let created = overlay.metadata.creation_timestamp;
+        let mut refusals = case.cluster.claim_events_of_pool(pool.name()).filter(|e| is_refused_launch(e));
+        refusals.all(|e| e.last_seen() >= created)
+    };
+    let mut overlays = case.cluster.node_overlays().filter(|o| o.makes_spot_dearer().is_some() && !o.is_refused());
+    overlays.find(|overlay| overlay.may_apply_to(pool) && came_before(overlay))
+}
+
+fn of_overlay(pool: &str, event: &Event, overlay: &NodeOverlay) -> Finding {
+    let name = overlay.name();
+    let dearer = overlay.makes_spot_dearer();
+    let (capacity_type, field, change) =
+        dearer.map_or(("on-demand", "price", ""), |dearer| (dearer.capacity_type, dearer.field, dearer.change));
+    Finding::new(
+        Confidence::Likely,
+        format!(
+            "Karpenter launches nothing for NodePool {pool} and does not ask EC2. NodeOverlay {name} changes the price of \
+             {capacity_type} capacity ({field} {change}), so spot probably counts as dearer than on-demand, and Karpenter \
+             drops it."
+        ),
+        Evidence::new(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.said(),
+            "Karpenter writes this without a fleet error if it drops every instance type before the request",
+        ),
+    )
+    .with(Evidence::new(
+        format!("NodeOverlay/{name}"),
+        format!("spec.{field}"),
+        change.to_owned(),
+        "Karpenter compares the prices of spot and on-demand capacity after this change",
+    ))
+    .blaming(Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", name).field(format!("spec.{field}")))
+    .fix(format!(
+        "Remove NodeOverlay {name}, or change the price by less than what spot saves. Or use a NodePool for spot and one \
+         for on-demand, because Karpenter compares these prices only within a launch. This disrupts no node."
+    ))
+    .step(Risk::Inspect, "See which prices are changed", Some("kubectl get nodeoverlays -o yaml".to_owned()))
+    .step(Risk::Mutating, "Change the price, or delete the overlay", Some(format!("kubectl edit nodeoverlay {name}")))
 }
 
 fn with_steps(finding: Finding, refusal: Option<&LaunchError>, pool: &str) -> Finding {
