@@ -216,6 +216,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         Some((rule, finding)) => (Some(rule), finding),
         None => (None, rules::unknown::finding(case)),
     };
+    let finding = explain::spent_budget::told(case, finding);
     let cause = rule.map_or(rules::unknown::CAUSE, |r| r.cause);
     // A proven cause needs no weaker explanation beside it.
     let alternatives: Vec<Alternative> = findings

@@ -18,6 +18,7 @@ pub mod network_path;
 pub mod pull;
 pub mod repair;
 pub(crate) mod shut_budget;
+pub(crate) mod spent_budget;
 pub mod startup_taints;
 pub mod taint_writer;
 pub(crate) mod volume_attachments;

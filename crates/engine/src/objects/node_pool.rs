@@ -51,6 +51,11 @@ pub struct Budget {
     /// A number, or a percentage.
     #[serde(deserialize_with = "nullable")]
     pub nodes: String,
+    /// The reasons of disruptions that it limits. Without any, it limits all.
+    #[serde(deserialize_with = "nullable")]
+    pub reasons: Vec<String>,
+    /// When it begins to hold. Without one, it always holds.
+    pub schedule: Option<String>,
 }
 
 /// Keeps the values that are quantities. Any other value is no limit, and may be anything.
@@ -147,6 +152,22 @@ impl NodePool {
         types.any(|r| r.operator == "In" && !r.values.is_empty() && r.values.iter().all(|value| value == "reserved"))
     }
 
+    /// How many of so many nodes Karpenter may replace at a time because they have drifted, and the budget that says so:
+    /// the strictest of those that always hold. One with a schedule can only allow less.
+    /// Source: core pkg/apis/v1/nodepool.go `GetAllowedDisruptionsByReason` (v1.14.1), which rounds up.
+    pub fn allowed_drift(&self, nodes: usize) -> Option<(usize, &str)> {
+        let allowed = |budget: &Budget| match budget.nodes.strip_suffix('%') {
+            Some(percent) => percent.parse::<usize>().ok().map(|percent| percent.saturating_mul(nodes).div_ceil(100)),
+            None => budget.nodes.parse().ok(),
+        };
+        let holds = |budget: &&Budget| {
+            budget.schedule.is_none()
+                && (budget.reasons.is_empty() || budget.reasons.iter().any(|reason| reason == "Drifted"))
+        };
+        let budgets = self.spec.disruption.budgets.iter().filter(holds);
+        budgets.filter_map(|budget| Some((allowed(budget)?, budget.nodes.as_str()))).min_by_key(|(allowed, _)| *allowed)
+    }
+
     /// The capacity reservations of the class in which its machines may be.
     pub fn reservations<'o>(&'o self, class: &'o NodeClass) -> impl Iterator<Item = &'o CapacityReservation> {
         let has_subnet = |reservation: &&CapacityReservation| {
@@ -184,5 +205,32 @@ impl NodePool {
 
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NodePool;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_strictest_budget_that_always_holds_limits_drift() {
+        let allowed = |budgets: &Value, nodes: usize| {
+            let pool = json!({"metadata": {"name": "general"}, "spec": {"disruption": {"budgets": budgets}}});
+            let pool: NodePool = serde_json::from_value(pool).expect("a NodePool");
+            pool.allowed_drift(nodes).map(|(allowed, says)| (allowed, says.to_owned()))
+        };
+        let is = |allowed: usize, says: &str| Some((allowed, says.to_owned()));
+        assert_eq!(allowed(&json!([{"nodes": "10%"}]), 4), is(1, "10%"));
+        assert_eq!(allowed(&json!([{"nodes": "10%"}]), 11), is(2, "10%"));
+        assert_eq!(allowed(&json!([{"nodes": "50%"}, {"nodes": "3"}]), 20), is(3, "3"));
+        assert_eq!(allowed(&json!([{"nodes": "0", "reasons": ["Empty"]}, {"nodes": "2"}]), 20), is(2, "2"));
+        assert_eq!(allowed(&json!([{"nodes": "1", "reasons": ["Drifted"]}, {"nodes": "2"}]), 20), is(1, "1"));
+        assert_eq!(
+            allowed(&json!([{"nodes": "0", "schedule": "@daily", "duration": "8h"}, {"nodes": "2"}]), 20),
+            is(2, "2")
+        );
+        assert_eq!(allowed(&json!([]), 20), None);
+        assert_eq!(allowed(&json!([{"nodes": "${BUDGET}"}]), 20), None);
     }
 }
