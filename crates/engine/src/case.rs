@@ -33,6 +33,7 @@ pub mod refilled_drain;
 pub mod refused_pool;
 pub mod refused_volume;
 pub mod rejected_pods;
+pub(crate) mod reserved_drift;
 pub mod stage;
 pub(crate) mod static_drift;
 pub mod tagged_twice;
@@ -134,6 +135,7 @@ impl<'w> Case<'w> {
             .or_else(|| pool_wait::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
             .or_else(|| karpenter_line::wait(judging, pool))
             .or_else(|| static_drift::wait(judging, pool))
+            .or_else(|| reserved_drift::wait(judging, pool, class.map(|c| &c.class)))
             .or_else(|| drift_at_once::wait(judging, pool))
             .or_else(|| emptied_early::wait(judging, pool))
             .or_else(|| vanished::wait(judging, pool))

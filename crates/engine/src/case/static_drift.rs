@@ -55,5 +55,5 @@ pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
     let found = no_room(cluster, pool)?;
     // A replacement under way, and pods that may not be evicted for a while, hold a drift up as well.
     let is_late = now.signed_duration_since(found.since) >= t.terminate;
-    is_late.then(|| Wait::of_static_drift(found.drifted, found.since, t))
+    is_late.then(|| Wait::of_held_drift(found.drifted, found.since, t).only_with_proof())
 }

@@ -82,7 +82,8 @@ pub enum Symptom {
     RoundsFail,
     /// Karpenter leaves the NodePool alone.
     Inert(Inert),
-    /// Machines of a static NodePool have drifted, and there is no room for those that would replace them.
+    /// Machines of the NodePool have drifted, and there is no room for those that would replace them: under the limit
+    /// of a static NodePool, or in a capacity reservation.
     DriftHeld,
     /// Machines of the NodePool drift as soon as they run, and are replaced again and again.
     DriftsAtOnce,
@@ -122,13 +123,12 @@ impl Wait {
         self
     }
 
-    pub(super) fn of_static_drift(claim: &NodeClaim, since: DateTime<Utc>, t: &Thresholds) -> Self {
+    pub(super) fn of_held_drift(claim: &NodeClaim, since: DateTime<Utc>, t: &Thresholds) -> Self {
         let drifted = claim.condition("Drifted").map(Condition::shown).unwrap_or_default();
         let object = format!("NodeClaim/{}", claim.name());
         let because = "the NodeClaim no longer matches its NodePool or node class, and no other one replaces it";
         let evidence = Evidence::new(object, r#"status.conditions[?(@.type=="Drifted")]"#, drifted, because);
         Self { symptom: Symptom::DriftHeld, ..Self::new(Stage::Launch, since, t.terminate, t, evidence) }
-            .only_with_proof()
     }
 
     pub(super) fn of_drift_at_once(claim: &NodeClaim, since: DateTime<Utc>, t: &Thresholds) -> Self {

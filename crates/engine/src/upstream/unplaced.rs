@@ -121,6 +121,21 @@ const UNMET: [&str; 1] = ["no instance type met all requirements"];
 const UNOFFERED: [&str; 2] =
     ["no instance type has the required offering", "had enough resources, had a required offering"];
 
+/// Karpenter's reason, since 1.15, if the reservations that fit are full, while it plans a replacement.
+/// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `offeringsToReserve` (v1.15.0).
+const FULL: &str = "the only compatible reserved offering is full";
+
+/// Whether Karpenter says of a node that it cannot replace it, because nothing that suits a pod of the node is offered
+/// in this NodePool.
+/// Sources: core pkg/controllers/disruption/drift.go `ComputeCommands`,
+/// pkg/controllers/provisioning/scheduling/scheduler.go `NonPendingPodSchedulingErrors` (v1.0.5, v1.14.1).
+pub fn finds_no_offering_for_replacement(event: &Event, named: &str) -> bool {
+    let is_unoffered = |part: &str| pool(part) == Some(named) && UNOFFERED.iter().any(|reason| part.contains(reason));
+    event.reason == "DisruptionBlocked"
+        && event.message.starts_with("Not all pods would schedule")
+        && event.message.split("; ").any(|part| is_unoffered(part) || part.contains(FULL))
+}
+
 /// The combined requirements of a NodePool and a pod, if no instance type meets them, whatever is available. `None` if
 /// Karpenter gives another reason for the NodePool.
 ///

@@ -1,10 +1,11 @@
 //! A NodePool that allows only reserved capacity, but Karpenter has no usable reservation.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::reserved_drift::{self, HeldReservation};
 use crate::case::stage::Symptom;
 use crate::case::unplaced::Unplaced;
+use crate::case::{Case, timestamp};
 use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{CapacityReservation, NodeClass, NodePool, Pod, Requirement};
@@ -13,7 +14,8 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "NoReservedCapacity",
-    summary: "The NodePool allows only reserved capacity, and its node class has no capacity reservation for it",
+    summary: "The NodePool allows only reserved capacity, and its node class has no capacity reservation for it, or \
+              none with a free place",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
@@ -115,6 +117,10 @@ fn check(case: &Case) -> Opinion {
     if !pool.is_reserved_only() || class.is_node_template() {
         return Opinion::Silent;
     }
+    if case.wait.symptom == Symptom::DriftHeld {
+        let held = reserved_drift::held_reservation(case.cluster, pool, class, case.now);
+        return held.map_or(Opinion::Silent, |held| of_drift(pool, class, &held).into());
+    }
     let is_its_own = |told: &Unplaced| {
         told.lacks_reservation(pool, class) || told.unmet_by_itself(pool) || told.unoffered_by_itself(pool)
     };
@@ -166,6 +172,54 @@ fn full(case: &Case, pool: &NodePool, class: &NodeClass, pod: &Pod) -> Finding {
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
     .fix(IN_USE);
+    to_change(finding, pool, class)
+}
+
+/// The drifted nodes themselves use the reservation. Its size is not visible here.
+fn of_drift(pool: &NodePool, class: &NodeClass, held: &HeldReservation) -> Finding {
+    let (name, drifted, reservation) = (pool.name(), held.drifted.name(), shown(held.reservation));
+    let (who, them) = match held.count {
+        1 => ("the drifted node".to_owned(), "the NodeClaim"),
+        count => (format!("the {count} drifted nodes"), "one of the NodeClaims"),
+    };
+    let finding = Finding::new(
+        Confidence::Likely,
+        format!(
+            "Karpenter does not replace {who} of NodePool {name} (drifted since {}): it launches the replacement \
+             first, and the capacity reservation probably has no free place for it. The NodePool allows only reserved \
+             capacity, and NodeClaim {drifted} itself keeps its place in {reservation}.",
+            timestamp(held.since)
+        ),
+        Evidence::new(
+            format!("Event NodeClaim/{drifted}"),
+            "message",
+            held.event.said(),
+            "Karpenter finds no offering for the pods of the drifted node, so it skips the node",
+        ),
+    )
+    .with(Evidence::new(
+        format!("NodeClaim/{drifted}"),
+        "metadata.labels['karpenter.k8s.aws/capacity-reservation-id']",
+        held.reservation.id.clone(),
+        "the node has a place in the reservation until it is deleted",
+    ))
+    .with(Evidence::new(
+        format!("{}/{}", class.kind, class.name()),
+        "status.capacityReservations",
+        reservation,
+        "EC2 lists the reservation as active",
+    ))
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+    .fix(format!(
+        "Delete {them} at a quiet time: its place is then free for the new node. Or keep one place of the reservation \
+         free, or allow on-demand beside reserved. From 1.15 on, the feature gate TerminateFirstDrift makes Karpenter \
+         delete first."
+    ))
+    .step(
+        Risk::Destructive,
+        "Free a place in the reservation. Karpenter drains the pods of the node first, and they wait for the new one",
+        Some(format!("kubectl delete nodeclaim {drifted}")),
+    );
     to_change(finding, pool, class)
 }
 
