@@ -251,7 +251,7 @@ pub struct BootStep {
     /// Its id, if it can be a word of a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What it said just before, or behind its failure if nothing, then the kernel about a disk, the network, the memory or SELinux.
+    /// What it said just before, else just behind, then the kernel about a disk, the network, the memory or SELinux.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<LogLine>,
     /// The kernel's line that says why it refused what the unit asked for.

@@ -1,6 +1,7 @@
 //! How far a machine came, and what stopped it.
 
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Reason, Trouble};
+use crate::table::CILIUM_OPERATOR;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +41,13 @@ impl Journey {
     /// Whether it tells of a step, of a fault or of the end of a program.
     pub fn tells_anything(&self) -> bool {
         !self.facts.is_empty() || !self.milestones.is_empty() || !self.last_words.is_empty()
+    }
+
+    /// Whether only an operator, which goes on to tell of instances that are gone, speaks of it: no file is its own.
+    pub fn is_told_by_operator(&self) -> bool {
+        self.milestones.is_empty()
+            && !self.facts.is_empty()
+            && self.facts.iter().all(|fact| fact.program == CILIUM_OPERATOR)
     }
 
     /// What still stops it, the root of it first: what says most, what gave up before what tries again, the earliest

@@ -112,7 +112,8 @@ impl Nearest {
     pub(crate) fn of(machines: &[OfMachine]) -> Self {
         let mut by_folder: HashMap<String, Option<usize>> = HashMap::new();
         let mut only = BTreeSet::new();
-        for (at, (files, _)) in machines.iter().enumerate().filter(|(_, (_, own))| !own.identity.is_no_machine()) {
+        let is_machine = |own: &Journey| !own.identity.is_no_machine() && !own.is_told_by_operator();
+        for (at, (files, _)) in machines.iter().enumerate().filter(|(_, (_, own))| is_machine(own)) {
             only.insert(at);
             for folder in files.iter().flat_map(|file| folders(file)) {
                 let known = by_folder.entry(folder.to_owned()).or_insert(Some(at));

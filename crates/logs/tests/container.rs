@@ -290,6 +290,12 @@ fn a_file_named_after_a_pod_is_that_pods() {
     let files = [("x/kubelet.log", HOST), ("x/cilium-operator-5d8f-abcde.log", stopped)];
     let tied = of_files(&["cilium-operator-5d8f-abcde"], &files);
     assert!(tied.len() == 1 && tied[0].starts_with("ip-10-0-3-9: "), "{tied:?}");
+    // No file is of an instance because an operator tells of it.
+    let gone = "time=\"2026-01-15T11:52:10Z\" level=warning msg=\"Instance not found! Please delete corresponding \
+                ciliumnode if instance has already been deleted.\" instanceID=i-0a0000000000000c9 name=x subsys=ipam";
+    let files = [("x/errors.txt", DENIED), ("x/cilium-operator-5d8f-abcde.log", gone)];
+    let apart = of_files(&["cilium-operator-5d8f-abcde"], &files);
+    assert!(apart.len() == 2 && apart.contains(&"i-0a0000000000000c9: cilium-operator".to_owned()), "{apart:?}");
     // Nobody knows the pod: then it is of the machine whose files stand nearest, as any other.
     assert_eq!(of("x/aws-node-zzzzz.log"), ["ip-10-0-3-9: vpc-cni"]);
     // Alone it is what the pod is known by.

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use logs::fact::MachineNames;
 use logs::journey::Journey;
 use logs::pool_of_claim;
-use logs::table::{CILIUM_OPERATOR, runs_in_pods};
+use logs::table::runs_in_pods;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -175,15 +175,11 @@ impl ClusterState {
         let is_agents = |journey: &Journey| {
             !journey.last_words.is_empty() || journey.facts.iter().any(|fact| runs_in_pods(&fact.program))
         };
-        // An operator goes on to tell of instances that are gone.
-        let is_gone = |journey: &Journey| {
-            !journey.facts.is_empty() && journey.facts.iter().all(|fact| fact.program == CILIUM_OPERATOR)
-        };
         let is_machine = move |log: &MachineLog| {
             let identity = &log.journey.identity;
             identity.roles.is_empty()
                 && identity.components.is_empty()
-                && !is_gone(&log.journey)
+                && !log.journey.is_told_by_operator()
                 && (!identity.is_empty() || !is_agents(&log.journey))
         };
         self.logs.iter().filter(move |(name, log)| foreign(name) && is_machine(log)).map(|(_, log)| log)
