@@ -383,8 +383,8 @@ const ERRORS: &[LaunchError] = &[
         FaultIn::Requirements,
         "the spot price of the instance types has reached the on-demand price, above which EC2 launches no spot \
          instance",
-        "Allow more instance types or zones, or on-demand instances too. Karpenter 1.14.3 and later take the error for \
-         missing capacity and try other offerings. Earlier versions repeat the same launch.",
+        "Allow more instance types or zones, or on-demand instances too. Karpenter before 1.14.3 repeats the launch, \
+         and later versions try other offerings.",
     ),
     LaunchError::new(
         &["AccountPendingVerification", "PendingVerification"],

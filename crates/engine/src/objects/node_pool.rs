@@ -152,8 +152,8 @@ impl NodePool {
         types.any(|r| r.operator == "In" && !r.values.is_empty() && r.values.iter().all(|value| value == "reserved"))
     }
 
-    /// How many of so many nodes Karpenter may replace at a time because they have drifted, and the budget that says so:
-    /// the strictest of those that always hold. One with a schedule can only allow less.
+    /// How many of so many nodes Karpenter may replace at a time because they have drifted, and the budget that says
+    /// so: the strictest of those that always hold. One with a schedule can only allow less.
     /// Source: core pkg/apis/v1/nodepool.go `GetAllowedDisruptionsByReason` (v1.14.1), which rounds up.
     pub fn allowed_drift(&self, nodes: usize) -> Option<(usize, &str)> {
         let allowed = |budget: &Budget| match budget.nodes.strip_suffix('%') {

@@ -145,8 +145,8 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
-/// Whether Karpenter, with a choice between spot and on-demand capacity, dropped everything before it asked EC2, and EC2
-/// has refused nothing: what it has refused is unavailable for a while, whatever it costs.
+/// Whether Karpenter, with a choice between spot and on-demand capacity, dropped everything before it asked EC2, and
+/// EC2 has refused nothing: what it has refused is unavailable for a while, whatever it costs.
 fn drops_all(case: &Case, event: &Event) -> bool {
     let is_mixed = |r: &Requirement| {
         let has = |capacity_type: &str| r.values.iter().any(|value| *value == *capacity_type);
@@ -184,9 +184,9 @@ fn of_overlay(pool: &str, event: &Event, overlay: &NodeOverlay) -> Finding {
     Finding::new(
         Confidence::Likely,
         format!(
-            "Karpenter launches nothing for NodePool {pool} and does not ask EC2. NodeOverlay {name} changes the price of \
-             {capacity_type} capacity ({field} {change}), so spot probably counts as dearer than on-demand, and Karpenter \
-             drops it."
+            "Karpenter launches nothing for NodePool {pool} and does not ask EC2. NodeOverlay {name} changes the price \
+             of {capacity_type} capacity ({field} {change}), so spot probably counts as dearer than on-demand, and \
+             Karpenter drops it."
         ),
         Evidence::new(
             format!("Event/{}", event.metadata.name),
@@ -203,11 +203,15 @@ fn of_overlay(pool: &str, event: &Event, overlay: &NodeOverlay) -> Finding {
     ))
     .blaming(Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", name).field(format!("spec.{field}")))
     .fix(format!(
-        "Remove NodeOverlay {name}, or change the price by less than what spot saves. Or use a NodePool for spot and one \
-         for on-demand, because Karpenter compares these prices only within a launch. This disrupts no node."
+        "Remove NodeOverlay {name}, or change the price by less than what spot saves. Or use a NodePool for spot and \
+         one for on-demand, because Karpenter compares these prices only within a launch. This disrupts no node."
     ))
     .step(Risk::Inspect, "See which prices are changed", Some("kubectl get nodeoverlays -o yaml".to_owned()))
-    .step(Risk::Mutating, "Change the price, or delete the overlay", Some(format!("kubectl edit nodeoverlay {name}")))
+    .step(
+        Risk::Mutating,
+        "Change the price, or delete the overlay",
+        Some(format!("kubectl edit nodeoverlay {name}")),
+    )
 }
 
 fn with_steps(finding: Finding, refusal: Option<&LaunchError>, pool: &str) -> Finding {

@@ -178,8 +178,8 @@ fn known(launched: &Condition, logged: Option<&str>) -> Option<&'static LaunchEr
     }
 }
 
-/// The line about the launch that Karpenter repeats and no row of the table knows, if the condition says less. The errors
-/// of a fleet have codes of EC2, and Karpenter passes on to the condition only those that it knows.
+/// The line about the launch that Karpenter repeats and no row of the table knows, if the condition says less. The
+/// errors of a fleet have codes of EC2, and Karpenter passes on to the condition only those that it knows.
 /// Sources: karpenter-provider-aws v1.14.1 pkg/providers/instance/instance.go `combineFleetErrors`,
 /// pkg/errors/errors.go `ToReasonMessage`.
 fn logged_line<'w>(case: &Case<'w>, launched: &Condition) -> Option<&'w Fact> {
@@ -194,8 +194,7 @@ fn logged_line<'w>(case: &Case<'w>, launched: &Condition) -> Option<&'w Fact> {
     logged::unexplained(case).filter(is_new)
 }
 
-const UNSYNCED: &str = "Until it has an instance or is gone, pods of other NodePools wait too: Karpenter's log says that \
-                        it waits for the cluster's state to be in sync.";
+const UNSYNCED: &str = "Pods of other NodePools wait meanwhile (waiting on cluster sync).";
 
 /// Karpenter's line, since the NodeClaim was created, that it begins no round of provisioning: up to its first sync, or
 /// always in earlier versions, it waits for the instance of every NodeClaim.
