@@ -91,12 +91,12 @@ impl Page {
         if self.style.details {
             self.details(status);
         } else {
-            self.next_step(&first.spec.subject.name, status);
+            self.next_step(&first.spec.subject.name, status, from);
         }
     }
 
-    /// The next step, and where to find the rest.
-    fn next_step(&mut self, name: &str, status: &NodeDiagnosisStatus) {
+    /// The next step, and where to find the rest, of the verdict that begins at `from`.
+    fn next_step(&mut self, name: &str, status: &NodeDiagnosisStatus, from: usize) {
         let mut page = &status.cause;
         match grouping::next(status) {
             Some(Next::Suspect(first, others)) => {
@@ -107,13 +107,13 @@ impl Page {
                 if !others.is_empty() {
                     self.line(2, &format!("other suspects: {}", others.join(", ")));
                 }
-                self.fix_of_likely(status);
+                self.fix_of_likely(status, from);
                 page = &first.grounds.cause;
             }
             Some(Next::Question(unknown)) => {
                 self.line(2, &format!("not known: {}", unknown.question));
                 self.command(4, &unknown.command);
-                self.fix_of_likely(status);
+                self.fix_of_likely(status, from);
             }
             Some(Next::Fix(fix)) => {
                 self.line(2, &format!("fix: {}", fix.summary));
@@ -139,11 +139,21 @@ impl Page {
         let _ = writeln!(self.out, "    {changes}$ {command}");
     }
 
-    /// A cause that is at least likely has a fix of its own, whatever is behind it.
-    fn fix_of_likely(&mut self, status: &NodeDiagnosisStatus) {
-        if let Some(fix) = status.fix.as_ref().filter(|_| status.confidence != Confidence::Possible) {
-            self.line(2, &format!("fix: {}", fix.summary));
-            self.risk(2, fix);
+    /// A cause that is at least likely has a fix of its own, whatever is behind it. Here first sentences are enough: the
+    /// details show the rest. If they find no room, the suspects go before.
+    fn fix_of_likely(&mut self, status: &NodeDiagnosisStatus, from: usize) {
+        let Some(fix) = &status.fix else { return };
+        if status.confidence == Confidence::Possible {
+            return;
+        }
+        let before = self.out.len();
+        self.line(2, &format!("fix: {}", first_sentence(&fix.summary)));
+        if let Some(disruption) = &fix.disruption {
+            self.line(2, &format!("risk: {}", first_sentence(disruption)));
+        }
+        // The last line says where the details are.
+        if self.out[from..].lines().count() >= LINES {
+            self.out.truncate(before);
         }
     }
 
@@ -229,6 +239,16 @@ impl Page {
             }
             self.line(4, &format!("More: nodewhy explain {}", status.cause));
         }
+    }
+}
+
+/// Of one verdict at most: what a tired reader takes in at a glance.
+const LINES: usize = 16;
+
+fn first_sentence(text: &str) -> String {
+    match text.split_once(". ") {
+        Some((first, _)) => format!("{first}. …"),
+        None => text.to_owned(),
     }
 }
 

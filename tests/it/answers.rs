@@ -461,8 +461,7 @@ fn a_likely_cause_has_its_fix_beside_its_suspects() {
     Dump::of(&[node, oom], "2026-01-15T12:00:00Z").diagnose(&["--now", "2026-01-15T12:00:00Z"]).says(&[
         "KubeletStopped (Likely)",
         "suspect (not proven): MemoryExhausted",
-        "fix: Reserve memory for the system",
-        "risk: ",
+        "fix: Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits. …",
     ]);
 }
 

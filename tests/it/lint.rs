@@ -674,7 +674,9 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("1755-latest-image-on-the-inference-pool", "a Node whose pods do not start"),
     ("1762-red-lines-of-three-agents", "a Node without the resource"),
     ("1771-three-that-stay-on-last-months-image", "a drift that waits"),
-    ("1777-savings-plan-arithmetic", "a launch that is refused"),
+    ("1742-three-booked-blocks-one-in-use", "a launch that is refused"),
+    ("1754-controller-upgrade-and-the-disk-machines", "the type of a machine"),
+    ("1781-booked-and-full-house", "a drift that waits"),
     ("1803-ceiling-on-purpose", "pods that wait for a NodePool at its limit"),
     ("1262-new-nodes-removed-within-two-minutes", "a taint that comes onto Nodes"),
     ("1270-new-spot-node-takes-no-pods", "a machine under pressure"),
@@ -1499,7 +1501,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
     let files = files.map(|file| format!("crates/engine/src/lint/{file}.rs"));
     let quoted = files.iter().map(|file| read(file)).fold(read("crates/engine/src/lint.rs"), |all, text| all + &text);
     let literals = quoted.split('"').skip(1).step_by(2).filter(|text| {
-        text.len() > 8 && text.starts_with(char::is_uppercase) && text.chars().all(char::is_alphanumeric)
+        text.len() >= 8 && text.starts_with(char::is_uppercase) && text.chars().all(char::is_alphanumeric)
     });
     names.extend(
         literals
@@ -1513,6 +1515,8 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
                     "DoesNotExist",
                     "PreferNoSchedule",
                     "MapAccounts",
+                    "MapRoles",
+                    "MapUsers",
                 ]
                 .contains(text)
             })
@@ -2080,7 +2084,8 @@ fn an_image_that_is_by_its_name_one_of_another_family() {
 #[test]
 fn an_id_that_no_resource_has() {
     let found = |terms: &str| shown(&found_in("f", &of_alias("al2023@latest", terms)));
-    let subnets = |terms: &str| found(&format!("subnetSelectorTerms: [{terms}]"));
+    let groups = "role: shop\n  securityGroupSelectorTerms: [{id: sg-0abc1234}]";
+    let subnets = |terms: &str| found(&format!("subnetSelectorTerms: [{terms}]\n  {groups}"));
     assert_eq!(subnets("{id: ssubnet-0abc1234}"), ["Error NoSuchId f:6:26"]);
     assert_eq!(subnets("{id: \"subnet-0abc1234,subnet-0abc1235\"}"), ["Error NoSuchId f:6:26"]);
     assert_eq!(subnets("{id: subnet-0abc1234}, {id: private-subnet-1a}"), ["Warning NoSuchId f:6:49"]);

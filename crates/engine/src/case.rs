@@ -289,9 +289,7 @@ impl<'w> Case<'w> {
     /// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.1).
     fn owning_claim(&self) -> Option<NamedUid> {
         let node = self.node?;
-        if self.cluster.missing(Input::NodeClaims).is_none() {
-            return None;
-        }
+        self.cluster.missing(Input::NodeClaims)?;
         let owner = node.metadata.owner_references.iter().find(|owner| *owner.kind == *"NodeClaim")?;
         Some(NamedUid { name: owner.name.to_string(), uid: String::new() })
     }

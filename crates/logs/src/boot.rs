@@ -339,7 +339,8 @@ impl Boot {
 
     /// Tells the journey of this machine which step of its boot failed first.
     pub(crate) fn tell(mut self, journey: &mut Journey) {
-        std::mem::take(&mut self.stop).tell(journey);
+        let stop = std::mem::take(&mut self.stop).fact(journey.ends);
+        journey.facts.extend(stop);
         let first = self.failed.iter().position(Failed::stops_boot);
         let Some(at) = first else {
             if let Some(waits) = self.awaits.filter(|waits| waits.is_long() && !self.has_kubelet) {

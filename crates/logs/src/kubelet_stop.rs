@@ -5,29 +5,13 @@
 //! BindsTo=).
 
 use crate::fact::{Fact, LogLine, Phase, RuntimeEnd, Trouble};
-use crate::journey::Journey;
-use crate::systemd::REACHED;
+use crate::systemd::{REACHED, STOPPED_TARGET};
 use crate::unit_name::{BEGINS, ENDS, KUBELET, RUNTIME, UnitName};
 use crate::wrapping::Line;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What begins a line about a unit that was stopped. Source: systemd v257 src/core/job.c `job_done_message_format`.
 const STOPPED: &str = "Stopped ";
-const STOPPED_TARGET: &str = "Stopped target ";
-
-/// What makes a line worth a look, beside [`crate::systemd::NEEDLES`].
-pub(crate) const NEEDLES: [&str; 10] = [
-    "Stopped kubelet.service",
-    "Stopped Kubelet",
-    "Stopped Kubernetes Kubelet",
-    "Stopped snap.kubelet-eks.daemon.service",
-    "Stopped Service for snap application kubelet-eks.daemon",
-    "Stopped containerd",
-    STOPPED_TARGET,
-    "Starting kubelet.service",
-    "Starting Kubelet",
-    "Starting Kubernetes Kubelet",
-];
 
 /// When these are reached, the machine goes down. Source: systemd v257 units/.
 const SHUTDOWN: [&str; 12] = [
@@ -136,12 +120,12 @@ impl KubeletStop {
         }
     }
 
-    /// Tells the journey that the kubelet was stopped, if the log goes on without it.
-    pub(crate) fn tell(self, journey: &mut Journey) {
-        let Some(stopped) = self.stopped else { return };
-        let went_on = stopped.time.zip(journey.ends).is_some_and(|(at, ends)| ends.signed_duration_since(at) >= AGAIN);
+    /// That the kubelet was stopped, if the log goes on without it until its end.
+    pub(crate) fn fact(self, log_ends: Option<DateTime<Utc>>) -> Option<Fact> {
+        let stopped = self.stopped?;
+        let went_on = log_ends?.signed_duration_since(stopped.time?) >= AGAIN;
         if !went_on {
-            return;
+            return None;
         }
         let runtime = self.runtime_ended.filter(|ended| is_together(ended, &stopped));
         let runtime = runtime.map(|ended| RuntimeEnd { up: self.runtime_up.filter(|up| up.is_after(&ended)), ended });
@@ -150,7 +134,7 @@ impl KubeletStop {
             None => "systemd stopped the kubelet, and did not start it again",
         };
         let fact = Fact::of_no_row("systemd", means.to_owned(), Trouble::KubeletStopped, Phase::KubeletUp, stopped);
-        journey.facts.push(Fact { runtime_end: runtime, ..fact });
+        Some(Fact { runtime_end: runtime, ..fact })
     }
 }
 

@@ -23,6 +23,22 @@ pub(crate) const NOT_STARTED: &str = "Dependency failed for ";
 /// The same of a job that is deleted to break an ordering cycle.
 pub(crate) const SKIPPED: &str = "Ordering cycle found, skipping ";
 
+pub(crate) const STOPPED_TARGET: &str = "Stopped target ";
+
+/// What makes a line worth a look for [`crate::kubelet_stop`].
+pub(crate) const STOP_NEEDLES: [&str; 10] = [
+    "Stopped kubelet.service",
+    "Stopped Kubelet",
+    "Stopped Kubernetes Kubelet",
+    "Stopped snap.kubelet-eks.daemon.service",
+    "Stopped Service for snap application kubelet-eks.daemon",
+    "Stopped containerd",
+    STOPPED_TARGET,
+    "Starting kubelet.service",
+    "Starting Kubelet",
+    "Starting Kubernetes Kubelet",
+];
+
 /// What makes a line worth a look for [`crate::boot`]. The table looks for these, too.
 pub(crate) const NEEDLES: [&[&str]; 4] = [
     &FAILED,

@@ -16,8 +16,8 @@ pub fn stands(pool: &NodePool, fact: &Fact) -> bool {
 
 /// A NodePool that a pod could have a machine of, did Karpenter's log not say that it is refused.
 pub(super) fn wait(judging: Judging, pool: &NodePool) -> Option<Wait> {
-    let Judging { cluster, now, thresholds: t } = judging;
     const REFUSED: [Trouble; 2] = [Trouble::NodePoolRefused, Trouble::NodeClaimRefused];
+    let Judging { cluster, now, thresholds: t } = judging;
     let logs = cluster.logs_of_pool(pool.name());
     let open = logs.iter().flat_map(|of_pool| of_pool.log.journey.open());
     let told = open.filter(|fact| REFUSED.contains(&fact.trouble) && (fact.lasts() || stands(pool, fact)));

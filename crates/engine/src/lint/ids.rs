@@ -43,7 +43,7 @@ pub fn flaws(class: &NodeClass) -> Vec<Flaw> {
 /// Whether the schema accepts the text and AWS has no such id: it begins with other text, or something follows the id.
 /// An ARN is the finding of a rule.
 fn is_no_id(id: &str, prefix: &str) -> bool {
-    let is_separator = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '"' | '\'' | '[' | ']');
-    let is_more = !id.starts_with(prefix) || id.contains(is_separator);
+    let is_foreign = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+    let is_more = !id.starts_with(prefix) || id.contains(is_foreign);
     id.contains(prefix) && is_more && !id.starts_with("arn:") && !has_expansion(id)
 }

@@ -1,5 +1,5 @@
-//! Settings in user data that Karpenter's own part replaces, or that replace its own: the node joins without them, and no
-//! component says so.
+//! Settings in user data that Karpenter's own part replaces, or that replace its own: the node joins without them, and
+//! no component says so.
 
 use super::{Level, Mistake};
 use crate::api::Blame;

@@ -148,7 +148,7 @@ fn unscheduled(agent: &Agent, said: &str) -> Explanation {
 
 /// The message as it is, and its source.
 fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, container: Option<&str>) -> Explanation {
-    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let (name, set) = (agent.name, agent.set);
     let said = &*source_text::mask(&steady(raw));
     let says = &*format!("{of_what}: {said}");
     let fails = |rest: &str| format!("pod {name} fails: {says}{rest}");
@@ -186,17 +186,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             "Give DaemonSet {set} a version whose image supports such processors, or use instance types with a newer \
              processor: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."
         )),
-        Meaning::KernelModule => {
-            let why = fails("; the kernel of the node lacks a module, or the program of the pod cannot load it");
-            of(Proof::Open, why, of_image(case, node))
-                .behind(Link::new(format!("Node/{}", node.name()), format!("image {}", node.status.node_info.os_image)))
-                .fix(format!(
-                    "Use an image whose kernel has the module that the message names, or load it in user data before \
-                     the kubelet starts. If the image has it, and only the pod's own modprobe cannot read it (Exec \
-                     format error), upgrade DaemonSet {set}."
-                ))
-                .ask("Do nodes of another image run this pod?", format!("kubectl get pods -n {namespace} -o wide"))
-        }
+        Meaning::KernelModule => kernel_module(case, node, agent, fails, link()),
         Meaning::InstanceType => {
             let type_ = node.metadata.label(INSTANCE_TYPE).unwrap_or("of this Node");
             of(
@@ -213,23 +203,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                 .behind(Link::new(format!("Pod/{name}"), format!("{whose} does not permit {action}")))
                 .fix(format!("Allow {action} in {whose}. This disrupts nothing."))
         }
-        Meaning::WebIdentity => {
-            let account = agent.account();
-            of(
-                Proof::Lasting,
-                fails(&format!("; AWS rejects the token of ServiceAccount {account}")),
-                agent.account_blame(),
-            )
-            .fix(format!(
-                "Allow system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider in the trust policy \
-                 of the role that ServiceAccount {account} names. This disrupts nothing."
-            ))
-            .step(
-                Risk::Inspect,
-                "See the role that it names",
-                format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"),
-            )
-        }
+        Meaning::WebIdentity => web_identity(agent, fails, link()),
         Meaning::Metadata => metadata(
             case,
             agent,
@@ -243,46 +217,9 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                  an operator install it before this pod."
             ))
         }
-        Meaning::RuntimeProgram { name: program } => {
-            let why = fails(&format!(
-                "; containerd on the Node must start pods with {program}, but the node's image does not contain it"
-            ));
-            of(Proof::Lasting, why, of_image(case, node))
-                .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
-                .fix(format!(
-                    "Select an image that has {program}. EKS's NVIDIA variants have nvidia-container-runtime. Or \
-                     remove {program} from containerd's configuration: in the user data, or in the settings of the \
-                     operator that wrote it."
-                ))
-        }
-        Meaning::CgroupDriver => of(
-            Proof::Lasting,
-            fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd"),
-            of_cgroups(case, node),
-        )
-        .behind(Link::new(
-            format!("Node/{}", node.name()),
-            format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image),
-        ))
-        .fix(
-            "Use systemd for both: remove cgroupDriver from the kubelet's configuration and SystemdCgroup from \
-             containerd's, or pin a release of the image with the correct setting.",
-        ),
-        Meaning::PluginPath { program, path } => {
-            let why = format!(
-                "pod {name} gets no network: containerd looks for plugin {program} in {path}, but DaemonSets put \
-                 theirs into /opt/cni/bin"
-            );
-            of(Proof::Lasting, why, of_runtime_settings(case, node, path))
-                .behind(Link::new(
-                    format!("Node/{}", node.name()),
-                    format!("its containerd takes network plugins from {path}"),
-                ))
-                .fix(
-                    "Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for \
-                     these nodes, and replace them, which evicts their pods.",
-                )
-        }
+        Meaning::RuntimeProgram { name: program } => runtime_program(case, node, program, fails, link()),
+        Meaning::CgroupDriver => cgroup_driver(case, node, fails, link()),
+        Meaning::PluginPath { program, path } => plugin_path(case, node, agent, (program, path), link()),
         Meaning::CniPlugin { plugin, network } => {
             if let Some(pod) = behind::failing_plugin(case, agent, plugin) {
                 let deeper = of_pod(case, node, pod);
@@ -309,6 +246,79 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
     } else {
         explanation
     }
+}
+
+/// The pod needs a module of the kernel that the image lacks, or that the pod's own program cannot load.
+fn kernel_module(case: &Case, node: &Node, agent: &Agent, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
+    let why = fails("; the kernel of the node lacks a module, or the program of the pod cannot load it");
+    let image = Link::new(format!("Node/{}", node.name()), format!("image {}", node.status.node_info.os_image));
+    Explanation::new(Proof::Open, why, of_image(case, node), link)
+        .behind(image)
+        .fix(format!(
+            "Use an image whose kernel has the module that the message names, or load it in user data before the \
+             kubelet starts. If the image has it, and only the pod's own modprobe cannot read it (Exec format error), \
+             upgrade DaemonSet {}.",
+            agent.set
+        ))
+        .ask("Do nodes of another image run this pod?", format!("kubectl get pods -n {} -o wide", agent.namespace))
+}
+
+/// AWS rejects the token with which the pod asks for the role of its ServiceAccount.
+fn web_identity(agent: &Agent, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
+    let (namespace, account) = (agent.namespace, agent.account());
+    let why = fails(&format!("; AWS rejects the token of ServiceAccount {account}"));
+    Explanation::new(Proof::Lasting, why, agent.account_blame(), link)
+        .fix(format!(
+            "Allow system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider in the trust policy of \
+             the role that ServiceAccount {account} names. This disrupts nothing."
+        ))
+        .step(
+            Risk::Inspect,
+            "See the role that it names",
+            format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"),
+        )
+}
+
+/// containerd is told to start pods with a program that the image does not contain.
+fn runtime_program(case: &Case, node: &Node, program: &str, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
+    let why = fails(&format!(
+        "; containerd on the Node must start pods with {program}, but the node's image does not contain it"
+    ));
+    Explanation::new(Proof::Lasting, why, of_image(case, node), link)
+        .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
+        .fix(format!(
+            "Select an image that has {program}. EKS's NVIDIA variants have nvidia-container-runtime. Or remove \
+             {program} from containerd's configuration: in the user data, or in the settings of the operator that \
+             wrote it."
+        ))
+}
+
+/// The kubelet and the container runtime of one image manage control groups in different ways.
+fn cgroup_driver(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
+    let why = fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd");
+    let image = node.status.node_info.os_image.as_str();
+    let differ = format!("image {image}: the cgroup drivers of kubelet and runtime differ");
+    Explanation::new(Proof::Lasting, why, of_cgroups(case, node), link)
+        .behind(Link::new(format!("Node/{}", node.name()), differ))
+        .fix(
+            "Use systemd for both: remove cgroupDriver from the kubelet's configuration and SystemdCgroup from \
+             containerd's, or pin a release of the image with the correct setting.",
+        )
+}
+
+/// containerd looks for a network plugin in a folder of its own.
+fn plugin_path(case: &Case, node: &Node, agent: &Agent, (program, path): (&str, &str), link: Link) -> Explanation {
+    let why = format!(
+        "pod {} gets no network: containerd looks for plugin {program} in {path}, but DaemonSets put theirs into \
+         /opt/cni/bin",
+        agent.name
+    );
+    Explanation::new(Proof::Lasting, why, of_runtime_settings(case, node, path), link)
+        .behind(Link::new(format!("Node/{}", node.name()), format!("its containerd takes network plugins from {path}")))
+        .fix(
+            "Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for these \
+             nodes, and replace them, which evicts their pods.",
+        )
 }
 
 /// The pod needs an object that does not exist, or that lacks a key.

@@ -42,6 +42,19 @@ fn may_be_bound(entry: &RoleMapping) -> bool {
         || !entry.username.is_empty() && !entry.username.contains("{{")
 }
 
+fn username_fault(entry: &RoleMapping, flaw: &UsernameFlaw) -> String {
+    match flaw {
+        UsernameFlaw::Empty => "has no username".to_owned(),
+        UsernameFlaw::NoNodePrefix => {
+            format!("has the username {:?}, which does not begin with system:node:", entry.username)
+        }
+        UsernameFlaw::UnknownTemplate(template) => {
+            format!("has {template} in its username, which is not a template of the authenticator")
+        }
+        UsernameFlaw::NotTheNodeName => format!("gives every node the username {:?}", entry.username),
+    }
+}
+
 fn check(case: &Case) -> Opinion {
     if let Some(found) = bootstrappers_misspelt(case) {
         return found.into();
@@ -66,16 +79,7 @@ fn check(case: &Case) -> Opinion {
         ),
         Verdict::WrongUsername { entry, flaw } => (
             entry.username_span.unwrap_or(entry.span),
-            match flaw {
-                UsernameFlaw::Empty => "has no username".to_owned(),
-                UsernameFlaw::NoNodePrefix => {
-                    format!("has the username {:?}, which does not begin with system:node:", entry.username)
-                }
-                UsernameFlaw::UnknownTemplate(template) => {
-                    format!("has {template} in its username, which is not a template of the authenticator")
-                }
-                UsernameFlaw::NotTheNodeName => format!("gives every node the username {:?}", entry.username),
-            },
+            username_fault(entry, flaw),
             "a kubelet is a node only as system:node:NAME, with the name of its own Node",
         ),
         Verdict::Shadowed { by, .. } => (

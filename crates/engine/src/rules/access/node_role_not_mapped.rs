@@ -11,7 +11,7 @@ use crate::facts::node_role;
 use crate::facts::told_by_aws::or_ask;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
+use readers::aws_auth::{Miss, NODES_GROUP, RoleMapping, Verdict};
 
 pub static RULE: Rule = Rule {
     cause: "NodeRoleNotMapped",
@@ -33,6 +33,25 @@ pub static RULE: Rule = Rule {
     page: include_str!("../../../pages/NodeRoleNotMapped.md"),
     check,
 };
+
+/// What aws-auth maps instead of the node role: the role of Karpenter's controller, a name like it, or other roles.
+fn summary(role: &str, controller: Option<&str>, similar: Option<&RoleMapping>, mapped: &str) -> String {
+    match (controller, similar) {
+        (Some(arn), _) => format!(
+            "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not the node role {role}. The API \
+             server rejects kubelets with this role."
+        ),
+        (None, Some(entry)) => format!(
+            "ConfigMap aws-auth maps {}, but not the node role {role}. One of the names is misspelt, and the API \
+             server rejects kubelets with this role.",
+            entry.role_arn
+        ),
+        (None, None) => format!(
+            "ConfigMap aws-auth does not map the node role {role}, so the API server rejects kubelets with this role. \
+             It maps {mapped}."
+        ),
+    }
+}
 
 fn check(case: &Case) -> Opinion {
     let question = match aws_auth_role::ask(case) {
@@ -75,21 +94,7 @@ fn check(case: &Case) -> Opinion {
         (false, true) => Confidence::Possible,
         (false, false) => Confidence::Likely,
     };
-    let summary = match (controller, similar) {
-        (Some(arn), _) => format!(
-            "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not the node role {role}. The API \
-             server rejects kubelets with this role."
-        ),
-        (None, Some(entry)) => format!(
-            "ConfigMap aws-auth maps {}, but not the node role {role}. One of the names is misspelt, and the API \
-             server rejects kubelets with this role.",
-            entry.role_arn
-        ),
-        (None, None) => format!(
-            "ConfigMap aws-auth does not map the node role {role}, so the API server rejects kubelets with this role. \
-             It maps {mapped}."
-        ),
-    };
+    let summary = summary(role, controller, similar, &mapped);
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
     let like = node_entries.first().copied().or(auth.roles.first()).map(|entry| entry.role_arn.as_str());
     let (arn, type_) = (commands::role_arn(role, like), access_entry::type_for(case));

@@ -94,9 +94,8 @@ fn check(case: &Case) -> Opinion {
         _ => summary.push_str(". Earlier NodeClaims were refused for the same reason."),
     }
     // One that was not read may be why.
-    let may_be_overlaid = is_dropped
-        && case.karpenter().is_some_and(|karpenter| karpenter.gate("NodeOverlay") == Some(true))
-        && case.cluster.missing(Input::NodeOverlays).is_some();
+    let is_gate_off = case.karpenter().is_some_and(|karpenter| karpenter.gate("NodeOverlay") != Some(true));
+    let may_be_overlaid = is_dropped && !is_gate_off && case.cluster.missing(Input::NodeOverlays).is_some();
     let mut finding = Finding::new(
         if may_be_overlaid { Confidence::Likely } else { Confidence::Certain },
         summary,
@@ -240,6 +239,10 @@ const ONE_BLOCK: &str = "Give each capacity block a node class and a NodePool of
 /// aws/karpenter-provider-aws#8514.
 fn one_block_of_several(case: &Case, message: &str) -> Option<Narrow> {
     let (pool, class) = (case.pool()?, case.class()?);
+    // Before 0.32, no class selected any.
+    if class.is_node_template() {
+        return None;
+    }
     let blocks = pool.reservations(class).filter(|reservation| reservation.is_capacity_block()).count();
     let is_full = message.contains("ReservationCapacityExceeded");
     (is_full && blocks > 1).then(|| Narrow {

@@ -18,7 +18,15 @@ pub static RULE: Rule = Rule {
     cause: "LaunchFailed",
     summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations, Input::Logs],
+    reads: &[
+        Input::NodeClaims,
+        Input::Nodes,
+        Input::NodeClasses,
+        Input::Pods,
+        Input::Deployments,
+        Input::AwsObservations,
+        Input::Logs,
+    ],
     lint: false,
     versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that nodewhy reads the message",
     page: include_str!("../../../pages/LaunchFailed.md"),
@@ -191,7 +199,10 @@ fn logged_line<'w>(case: &Case<'w>, launched: &Condition) -> Option<&'w Fact> {
         let text = &fact.last.text;
         text.contains("launching nodeclaim, ") && (said.is_empty() || !text.contains(said))
     };
-    logged::unexplained(case).filter(is_new)
+    // However old it is: the condition says that the launch still fails.
+    let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
+    let told = logs.flat_map(|of_machine| of_machine.log.journey.open());
+    told.filter(|fact| fact.trouble == Trouble::Unexplained && fact.lasts()).find(is_new)
 }
 
 const UNSYNCED: &str = "Pods of other NodePools wait meanwhile (waiting on cluster sync).";

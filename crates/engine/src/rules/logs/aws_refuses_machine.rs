@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::{commands, launch_blame, launch_error, logged};
 use crate::objects::input::Input;
-use crate::objects::{Pod, ServiceAccount};
+use crate::objects::{Node, NodeClaim, Pod, ServiceAccount};
 use crate::rules::Rule;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::karpenter::is_karpenter;
@@ -108,7 +108,7 @@ fn caller(case: &Case, program: &str) -> Option<Blame> {
 
 /// The console of an instance does not show what Karpenter is not allowed to do with it.
 fn karpenter_log(case: &Case) -> Option<String> {
-    let name = case.claim.map(|claim| claim.name()).or_else(|| case.node.map(|node| node.name()))?;
+    let name = case.claim.map(NodeClaim::name).or(case.node.map(Node::name))?;
     Some(format!("{} | grep {name}", commands::karpenter_log(case)))
 }
 

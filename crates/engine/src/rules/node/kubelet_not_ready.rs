@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     cause: "KubeletNotReady",
     summary: "The kubelet reports its Node as not Ready: container runtime, pod lifecycle or CSINode",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Events, Input::Deployments, Input::AwsObservations],
+    reads: &[Input::NodeClasses, Input::Events, Input::Deployments, Input::AwsObservations],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/KubeletNotReady.md"),

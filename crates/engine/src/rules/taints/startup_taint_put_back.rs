@@ -4,11 +4,11 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::startup_taints::{never_removes, on_every_machine, pod_of, restored_by_karpenter, staying};
-use crate::objects::Pod;
 use crate::objects::input::Input;
+use crate::objects::{ManagedField, Pod};
 use crate::rules::Rule;
 use crate::upstream::cloud_controller::last_taint_writer;
-use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
+use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, Karpenter};
 use crate::upstream::startup_taint;
 use readers::userdata::Family;
 
@@ -30,6 +30,22 @@ pub static RULE: Rule = Rule {
     page: include_str!("../../../pages/StartupTaintPutBack.md"),
     check,
 };
+
+fn by_registration(old: Option<&Karpenter>) -> String {
+    match old {
+        Some(karpenter) => format!("Karpenter {} re-added it when it registered the Node", karpenter.version),
+        None => "Karpenter re-added it when it registered the Node, as it does with amiFamily Custom".to_owned(),
+    }
+}
+
+fn by_another(writer: Option<&ManagedField>) -> String {
+    match writer {
+        Some(writer) => format!("another writer re-added it. The taint list was last written by {}", writer.writer()),
+        None => "either the API server rejected the removal of the taint and the driver did not retry, or another \
+                 writer re-added it"
+            .to_owned(),
+    }
+}
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
@@ -54,22 +70,7 @@ fn check(case: &Case) -> Opinion {
     let custom = case.class().filter(|c| c.family() == Some(Family::Custom));
     let writer = last_taint_writer(node);
     let by_karpenter = restored_by_karpenter(case, node) && !began_after_registration(case, pod);
-    let who = match (by_karpenter, old, writer) {
-        (true, Some(karpenter), _) => {
-            format!("Karpenter {} re-added it when it registered the Node", karpenter.version)
-        }
-        (true, None, _) => {
-            "Karpenter re-added it when it registered the Node, as it does with amiFamily Custom".to_owned()
-        }
-        (false, _, Some(writer)) => {
-            format!("another writer re-added it. The taint list was last written by {}", writer.writer())
-        }
-        (false, _, None) => {
-            "either the API server rejected the removal of the taint and the driver did not retry, or another writer \
-             re-added it"
-                .to_owned()
-        }
-    };
+    let who = if by_karpenter { by_registration(old) } else { by_another(writer) };
     let finding = Finding::new(
         Confidence::Likely,
         format!(
