@@ -1,6 +1,9 @@
-//! A case: a folder with `cluster.yaml`, perhaps logs, and `expect.json`, which says what is true.
+//! A case: a folder with a dump, perhaps logs, and `expect.json`, which says what is true.
 
+use crate::difference::{self, Templates};
+use crate::{documents, yaml};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -29,6 +32,33 @@ pub struct Truth {
     #[serde(default)]
     pub object_to_fix_alternatives: BTreeSet<String>,
     pub observable: Observable,
+}
+
+/// A dump as a case's folder has it.
+#[derive(Debug, Clone)]
+pub enum Dump {
+    /// The text of `cluster.yaml`.
+    Whole(String),
+    /// The objects of `cluster.diff.yaml`.
+    Difference(Vec<Value>),
+}
+
+/// The dump in a case's folder.
+pub fn read_dump(folder: &Path) -> io::Result<Dump> {
+    let path = folder.join("cluster.diff.yaml");
+    if !path.exists() {
+        return fs::read_to_string(folder.join("cluster.yaml")).map(Dump::Whole);
+    }
+    let objects = difference::expand(&fs::read_to_string(&path)?, Templates::of_corpus());
+    objects.map(Dump::Difference).map_err(|why| io::Error::other(format!("{}: {why}", path.display())))
+}
+
+/// The text of the dump in a case's folder.
+pub fn dump(folder: &Path) -> io::Result<String> {
+    Ok(match read_dump(folder)? {
+        Dump::Whole(text) => text,
+        Dump::Difference(objects) => yaml::list(&objects),
+    })
 }
 
 /// What the objects and logs of a case tell.
@@ -82,8 +112,21 @@ impl Case {
         self.name.split('-').next().unwrap_or(&self.name)
     }
 
-    pub fn dump(&self) -> PathBuf {
-        self.folder.join("cluster.yaml")
+    /// Its dump, as `kubectl get -o yaml` prints it.
+    pub fn dump(&self) -> io::Result<String> {
+        dump(&self.folder)
+    }
+
+    /// All objects of its dump.
+    pub fn objects(&self) -> io::Result<Vec<Value>> {
+        match read_dump(&self.folder)? {
+            Dump::Whole(text) => documents::read(&text).map_err(|error| self.error(&error)),
+            Dump::Difference(objects) => Ok(objects),
+        }
+    }
+
+    fn error(&self, why: &io::Error) -> io::Error {
+        io::Error::other(format!("{}: {why}", self.name))
     }
 
     /// Its logs: a folder or an archive.

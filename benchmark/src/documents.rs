@@ -1,15 +1,11 @@
 //! The objects of a dump, as they are.
 
 use serde_json::Value;
-use std::fs;
 use std::io;
-use std::path::Path;
 
-/// All objects of a file of YAML documents and lists.
-pub fn read(path: &Path) -> io::Result<Vec<Value>> {
-    let text = fs::read_to_string(path)?;
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+/// All objects of a text of YAML documents and lists.
+pub fn read(text: &str) -> io::Result<Vec<Value>> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(io::Error::other)?;
     let mut objects = Vec::new();
     for mut document in documents {
         match document.get_mut("items").map(Value::take) {

@@ -4,6 +4,8 @@
 
 pub mod answers;
 pub mod case;
+pub mod difference;
 pub mod documents;
 pub mod report;
 pub mod score;
+pub mod yaml;

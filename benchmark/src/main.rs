@@ -1,6 +1,7 @@
 //! `cargo benchmark`.
 
 use benchmark::case::Case;
+use benchmark::difference::{self, Templates};
 use benchmark::report::{self, Participant};
 use std::fs;
 use std::io;
@@ -10,6 +11,9 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 Usage: cargo benchmark prepare FOLDER    the cases without their answers, by number, for somebody to judge
        cargo benchmark score FOLDER      scores the answers NUMBER.json in a folder
+       cargo benchmark export FOLDER [CASE]
+                                         writes the whole dumps of all cases, or of one, for other programs
+       cargo benchmark shorten CASE      rewrites the cluster.yaml of a case as cluster.diff.yaml
        cargo benchmark table [PROGRAM]   scores nodewhy, which it builds or is given, and the baselines;
                                          writes docs/accuracy.md and benchmark/SOURCES.md";
 
@@ -22,6 +26,9 @@ fn main() -> ExitCode {
     let done = match arguments[..] {
         ["prepare", folder] => prepare(Path::new(folder)),
         ["score", folder] => score(Path::new(folder)),
+        ["export", folder] => cases().and_then(|cases| export(Path::new(folder), &cases)),
+        ["export", folder, name] => named(name).and_then(|case| export(Path::new(folder), &[case])),
+        ["shorten", name] => named(name).and_then(|case| shorten(&case)),
         ["table"] => build().and_then(|program| table(&program)),
         ["table", program] => table(Path::new(program)),
         _ => {
@@ -51,13 +58,36 @@ fn prepare(folder: &Path) -> io::Result<()> {
     for case in cases()? {
         let to = folder.join(case.number());
         fs::create_dir_all(&to)?;
-        fs::copy(case.dump(), to.join("cluster.yaml"))?;
+        fs::write(to.join("cluster.yaml"), case.dump()?)?;
         fs::write(to.join("now"), format!("{}\n", case.truth.now))?;
         if let Some(logs) = case.logs() {
             copy(&logs, &to.join(logs.file_name().unwrap_or_default()))?;
         }
     }
     Ok(())
+}
+
+/// A case by its name, or by its number.
+fn named(name: &str) -> io::Result<Case> {
+    let found = cases()?.into_iter().find(|case| case.name == name || case.number() == name);
+    found.ok_or_else(|| io::Error::other(format!("no case is called {name}")))
+}
+
+fn export(folder: &Path, cases: &[Case]) -> io::Result<()> {
+    for case in cases {
+        let to = folder.join(&case.name);
+        fs::create_dir_all(&to)?;
+        fs::write(to.join("cluster.yaml"), case.dump()?)?;
+    }
+    Ok(())
+}
+
+fn shorten(case: &Case) -> io::Result<()> {
+    let whole = case.folder.join("cluster.yaml");
+    let text = difference::shorten::shorten(case, &fs::read_to_string(&whole)?, Templates::of_corpus());
+    let text = text.map_err(|why| io::Error::other(format!("{} stays whole: {why}", case.name)))?;
+    fs::write(case.folder.join("cluster.diff.yaml"), text)?;
+    fs::remove_file(whole)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

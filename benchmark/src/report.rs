@@ -3,7 +3,6 @@
 use crate::answers::reader::{self, Reads};
 use crate::answers::{Answer, nodewhy};
 use crate::case::{Case, Observable};
-use crate::documents;
 use crate::score::{Score, Worth, score};
 use std::fmt::Write;
 use std::io;
@@ -27,7 +26,7 @@ impl Participant<'_> {
     pub fn answers(self, case: &Case) -> io::Result<Vec<Answer>> {
         match self {
             Self::Nodewhy(program) => nodewhy::answers(program, case),
-            Self::Reader(reads) => Ok(reader::answers(reads, &documents::read(&case.dump())?)),
+            Self::Reader(reads) => Ok(reader::answers(reads, &case.objects()?)),
             Self::Folder(folder) => {
                 let file = folder.join(format!("{}.json", case.number()));
                 // Who says nothing has found nothing.
@@ -156,7 +155,7 @@ pub fn accuracy(cases: &[Case], program: &Path, first_run: &str) -> io::Result<S
     let open = faults(cases, &nodewhy).lines().fold(String::new(), |list, line| list + "* " + line + "\n");
     // Both read the same objects, and to parse them takes longer than to read them.
     let readers = each(cases, |case| {
-        let objects = documents::read(&case.dump())?;
+        let objects = case.objects()?;
         let scored = |reads| score(case, &reader::answers(reads, &objects));
         Ok((scored(Reads::Describe), scored(Reads::Conditions)))
     })?;

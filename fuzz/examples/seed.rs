@@ -12,18 +12,20 @@ const READERS_OF_USER_DATA: [&str; 7] =
 
 fn main() -> io::Result<()> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files: Vec<PathBuf> = fs::read_dir(project.join("tests/causes"))?
+    let files: Vec<PathBuf> = fs::read_dir(project.join("tests/causes"))?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()?;
-    for case in fs::read_dir(project.join("tests/cases"))? {
-        files.push(case?.path().join("cluster.yaml"));
-    }
+    // The notes beside the cases are no dumps.
+    let cases: Vec<PathBuf> =
+        fs::read_dir(project.join("tests/cases"))?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    let dumps = cases.iter().filter(|case| case.is_dir()).map(|case| benchmark::case::dump(case));
+    let dumps: Vec<String> = dumps.collect::<io::Result<_>>()?;
     for program in fs::read_dir(project.join("crates/logs/table"))? {
         let text = fs::read_to_string(program?.path())?;
         let samples = text.lines().filter_map(|line| line.strip_prefix("sample = "));
         samples.map(|line| line.trim_matches(['\'', '"'])).try_for_each(|line| seed("logs", line))?;
     }
-    for text in files.iter().filter_map(|file| fs::read_to_string(file).ok()) {
+    for text in files.iter().filter_map(|file| fs::read_to_string(file).ok()).chain(dumps) {
         let pages = text.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());
         for dump in pages.chain((!text.contains("```")).then_some(text.as_str())) {
             seed("dump", dump)?;

@@ -90,7 +90,8 @@ fn read_logs(folder: &Path, state: &mut ClusterState) {
 fn faults(folder: &Path) -> Vec<String> {
     let expect = expectation(folder);
     let mut state = ClusterState::default();
-    let summary = dump::load(&[folder.join("cluster.yaml")], &mut state);
+    let whole = folder.join("cluster.yaml");
+    let summary = if whole.exists() { dump::load(&[whole], &mut state) } else { load_case(folder, &mut state) };
     let mut faults: Vec<String> = summary.complaints.iter().map(ToString::to_string).collect();
     read_logs(folder, &mut state);
     let diagnoses = diagnose(Judging::new(&state, expect.now, &Thresholds::default()));

@@ -7,6 +7,7 @@ mod brush;
 mod cases;
 mod certain;
 mod contrast;
+mod differences;
 mod fixes;
 mod fleets;
 mod foreign;

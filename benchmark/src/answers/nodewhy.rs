@@ -3,18 +3,26 @@
 use super::Answer;
 use crate::case::Case;
 use serde_json::Value;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
 
 /// Runs `nodewhy diagnose` over a case.
 pub fn answers(program: &Path, case: &Case) -> io::Result<Vec<Answer>> {
     let mut command = Command::new(program);
-    command.args(["diagnose", "-o", "json", "--now", &case.truth.now, "-f"]).arg(case.dump());
+    command.args(["diagnose", "-o", "json", "--now", &case.truth.now, "-f", "-"]);
     if let Some(logs) = case.logs() {
         command.arg("--logs").arg(logs);
     }
-    let output = command.output()?;
+    let dump = case.dump()?;
+    let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let input = running.stdin.take();
+    let output = thread::scope(|scope| {
+        // A program that stops reading says why on its standard error.
+        scope.spawn(|| input.map(|mut input| input.write_all(dump.as_bytes())));
+        running.wait_with_output()
+    })?;
     let said: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
         io::Error::other(format!("{}: {error}: {}", case.name, String::from_utf8_lossy(&output.stderr)))
     })?;

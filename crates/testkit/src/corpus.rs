@@ -2,6 +2,7 @@
 //! as JSON, which is read twenty times as fast.
 
 use crate::objects::{documents_of, without_lists};
+use benchmark::case::{self, Dump};
 use engine::objects::sink::Sink;
 use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::Value;
@@ -22,20 +23,23 @@ pub fn case_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The documents of a case's `cluster.yaml`, one in a line.
+/// The documents of a case's dump, one in a line.
 fn dump(folder: &Path) -> &'static str {
     let dump = DUMPS.get(folder).unwrap_or_else(|| panic!("{}: no case", folder.display()));
     dump.get_or_init(|| {
-        let path = folder.join("cluster.yaml");
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        documents_of(&text).iter().fold(String::new(), |mut lines, document| {
+        let documents = match case::read_dump(folder) {
+            Ok(Dump::Whole(text)) => documents_of(&text),
+            Ok(Dump::Difference(objects)) => objects,
+            Err(error) => panic!("{}: {error}", folder.display()),
+        };
+        documents.iter().fold(String::new(), |mut lines, document| {
             let _ = writeln!(lines, "{document}");
             lines
         })
     })
 }
 
-/// Reads a case's cluster. tests/it/cases.rs reads the YAML itself.
+/// Reads a case's cluster. tests/it/cases.rs reads the YAML of a whole dump itself.
 pub fn load_case(folder: &Path, sink: &mut dyn Sink) -> Summary {
     let mut summary = Summary::default();
     load_from(&folder.display().to_string(), dump(folder).as_bytes(), sink, &mut summary);

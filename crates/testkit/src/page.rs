@@ -30,7 +30,7 @@ impl Page {
 
     pub fn of_case(name: &str) -> Self {
         let folder = crate::project().join("tests/cases").join(name);
-        Self::of(&std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"), &[])
+        Self::of(&benchmark::case::dump(&folder).expect("a case"), &[])
     }
 
     /// Of two machines whose names and messages are the work of an enemy.
