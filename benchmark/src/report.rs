@@ -12,10 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Who is scored.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub enum Participant<'a> {
     /// nodewhy, built here.
     Nodewhy(&'a Path),
+    /// A function that answers as nodewhy prints: a NodeDiagnosisList in JSON.
+    Printed(&'a (dyn Fn(&Case) -> String + Sync)),
     /// Somebody who reads, and knows nothing.
     Reader(Reads),
     /// A folder with an answer a case.
@@ -26,6 +28,7 @@ impl Participant<'_> {
     pub fn answers(self, case: &Case) -> io::Result<Vec<Answer>> {
         match self {
             Self::Nodewhy(program) => nodewhy::answers(program, case),
+            Self::Printed(print) => nodewhy::read(print(case).as_bytes()),
             Self::Reader(reads) => Ok(reader::answers(reads, &case.objects()?)),
             Self::Folder(folder) => {
                 let file = folder.join(format!("{}.json", case.number()));
@@ -150,8 +153,8 @@ fn counts(line: &str) -> Option<[u32; 4]> {
 }
 
 /// docs/accuracy.md.
-pub fn accuracy(cases: &[Case], program: &Path, first_run: &str) -> io::Result<String> {
-    let nodewhy = Participant::Nodewhy(program).scores(cases)?;
+pub fn accuracy(cases: &[Case], nodewhy: Participant, first_run: &str) -> io::Result<String> {
+    let nodewhy = nodewhy.scores(cases)?;
     let open = faults(cases, &nodewhy).lines().fold(String::new(), |list, line| list + "* " + line + "\n");
     // Both read the same objects, and to parse them takes longer than to read them.
     let readers = each(cases, |case| {

@@ -1,24 +1,19 @@
 //! Answers that one can trust in ordinary commands: no all-clear over what was not judged, and what was judged is said.
 
+use crate::surveys::{Judged, cases, shown};
 use assert_cmd::Command;
 use chrono::{DateTime, TimeDelta, Utc};
-use engine::api::judged::JudgedBy;
-use engine::case::judging::Judging;
-use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
+use engine::objects::ApiServerFacts;
 use engine::objects::input::{Object, Reading, TypeMeta};
-use engine::objects::{ApiServerFacts, MachineLog};
 use nodewhy::ingest::collect;
-use nodewhy::ingest::logs::{self, Bounds};
-use nodewhy::report::{self, Background, Format, Style};
+use nodewhy::report::{self, Format};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, OnceLock};
 use tempfile::TempDir;
-use testkit::corpus::{case_folders, load_case};
 use testkit::objects::{examples, over_cluster};
 
 const LAUNCHED: &str = "2026-01-15T11:50:05Z";
@@ -385,51 +380,26 @@ fn lint_says_how_much_it_checked() {
     assert_eq!((&answer["checked"], &answer["notKnown"]), (&json!(2), &json!(1)));
 }
 
-/// Every case with its answer. Two tests show the answers, and each is given once.
-fn cases() -> impl Iterator<Item = (&'static Path, &'static Survey)> {
-    static CASES: LazyLock<Vec<(PathBuf, OnceLock<Survey>)>> =
-        LazyLock::new(|| case_folders().into_iter().map(|folder| (folder, OnceLock::new())).collect());
-    CASES.iter().map(|(folder, survey)| (&**folder, survey.get_or_init(|| judged(folder))))
-}
-
-/// The case, judged as its expectation says, with its logs.
-fn judged(folder: &Path) -> Survey {
-    let expect: Value = serde_json::from_reader(File::open(folder.join("expect.json")).expect("a file")).expect("JSON");
-    let mut state = ClusterState::default();
-    load_case(folder, &mut state);
-    let given = ["logs", "logs.tar.gz"].map(|name| folder.join(name)).into_iter().filter(|path| path.exists());
-    for journey in logs::load(&given.collect::<Vec<_>>(), &state, Bounds::default()).journeys {
-        state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
-    }
-    Survey::of(
-        Judging::new(&state, at(expect["now"].as_str().expect("a time")), &Thresholds::default()),
-        JudgedBy::Given,
-    )
-}
-
-fn shown(survey: &Survey, width: usize, details: bool) -> String {
-    let style = Style { format: Format::Text, color: false, now: survey.judged.at, width, details };
-    // Only the page needs the cluster.
-    let background = Background { cluster: &ClusterState::default(), notes: &[] };
-    report::render(survey.clone(), &background, style).expect("text")
+fn text(survey: &Survey, width: usize, details: bool) -> String {
+    shown(survey, Format::Text, width, details)
 }
 
 #[test]
 fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal() {
     let mut seen = 0;
-    for (path, survey) in cases() {
-        let text = shown(survey, report::WIDTH, false);
+    for (path, Judged { survey, .. }) in cases() {
+        let short = text(survey, report::WIDTH, false);
         let begins = |line: &&str| !line.is_empty() && !line.starts_with(' ');
         let causes: Vec<usize> =
-            text.lines().enumerate().filter(|(_, line)| begins(line)).map(|(number, _)| number).collect();
+            short.lines().enumerate().filter(|(_, line)| begins(line)).map(|(number, _)| number).collect();
         for pair in causes.windows(2) {
             // Without the blank line between two of them.
             let lines = pair[1] - pair[0] - 1;
-            assert!(lines <= 16, "{}: {lines} lines\n{text}", path.display());
+            assert!(lines <= 16, "{}: {lines} lines\n{short}", path.display());
             seen += 1;
         }
         for width in [60, report::WIDTH] {
-            let text = shown(survey, width, false);
+            let shown = text(survey, width, false);
             // Commands, names and the user's own words are not broken, so that they can be copied.
             let is_command = |line: &str| {
                 ["$ ", "changes the cluster: $ ", "changes your AWS account: $ "]
@@ -437,7 +407,7 @@ fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal(
                     .any(|begin| line.trim().starts_with(begin))
             };
             let is_whole = |line: &str| !line.trim().contains(' ') || is_command(line) || line.contains(" | ");
-            let wide = text.lines().find(|line| line.chars().count() > width && !is_whole(line));
+            let wide = shown.lines().find(|line| line.chars().count() > width && !is_whole(line));
             assert_eq!(wide, None, "{}", path.display());
         }
     }
@@ -467,8 +437,8 @@ fn a_likely_cause_has_its_fix_beside_its_suspects() {
 
 #[test]
 fn details_tell_all_and_the_short_answer_where_they_are() {
-    for (path, survey) in cases() {
-        let (short, long) = (shown(survey, report::WIDTH, false), shown(survey, report::WIDTH, true));
+    for (path, Judged { survey, .. }) in cases() {
+        let (short, long) = (text(survey, report::WIDTH, false), text(survey, report::WIDTH, true));
         let mut statuses = survey.diagnoses.iter().filter_map(|diagnosis| diagnosis.status.as_ref());
         if statuses.clone().next().is_some() {
             assert!(!short.contains("\n  evidence\n") && long.contains("\n  evidence\n"), "{}", path.display());

@@ -1,12 +1,13 @@
 //! The benchmark: its scorer tells right from wrong, and docs/accuracy.md says what it counts.
 
+use crate::surveys::{self, shown};
 use benchmark::answers::Answer;
 use benchmark::answers::reader::Reads;
 use benchmark::case::{Case, Observable};
 use benchmark::report::{self, Participant};
 use benchmark::score::{Score, Worth, score};
+use nodewhy::report::{Format, WIDTH};
 use std::fs;
-use std::path::Path;
 use testkit::corpus::case_folders;
 use testkit::project;
 
@@ -115,8 +116,8 @@ fn answers_are_read_by_the_number_of_a_case() {
 fn the_documents_say_what_is_counted() {
     let cases = cases();
     let first_run = fs::read_to_string(project().join("tests/cases/first-run.md")).expect("first-run.md");
-    let program = Path::new(env!("CARGO_BIN_EXE_nodewhy"));
-    let accuracy = report::accuracy(&cases, program, &first_run).expect("a report");
+    let printed = |case: &Case| shown(&surveys::case(&case.folder).survey, Format::Json, WIDTH, false);
+    let accuracy = report::accuracy(&cases, Participant::Printed(&printed), &first_run).expect("a report");
     let batches = first_run.lines().filter(|line| line.starts_with("## Cases ")).count();
     assert_eq!(report::curve(&first_run).lines().count(), 2 + batches);
     for (path, made) in

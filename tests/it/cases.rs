@@ -1,5 +1,6 @@
 //! Real cases from public reports: right subject, right cause, right object to change, no false alarm.
 
+use crate::surveys::{self, Judged};
 use chrono::{DateTime, Utc};
 use engine::api::{Confidence, NodeDiagnosis, Suspect};
 use engine::case::Case;
@@ -89,12 +90,9 @@ fn read_logs(folder: &Path, state: &mut ClusterState) {
 /// What is wrong with the answer to one case.
 fn faults(folder: &Path) -> Vec<String> {
     let expect = expectation(folder);
-    let mut state = ClusterState::default();
-    let whole = folder.join("cluster.yaml");
-    let summary = if whole.exists() { dump::load(&[whole], &mut state) } else { load_case(folder, &mut state) };
+    let Judged { survey, summary } = surveys::case(folder);
     let mut faults: Vec<String> = summary.complaints.iter().map(ToString::to_string).collect();
-    read_logs(folder, &mut state);
-    let diagnoses = diagnose(Judging::new(&state, expect.now, &Thresholds::default()));
+    let diagnoses = &survey.diagnoses;
     let named: BTreeSet<String> = diagnoses.iter().flat_map(names).collect();
     if expect.sick_alternatives.is_disjoint(&named) {
         faults.extend(expect.sick.difference(&named).map(|name| format!("{name} is sick and was not found")));
@@ -103,7 +101,7 @@ fn faults(folder: &Path) -> Vec<String> {
     if !expect.sick_other.is_empty() && !is_named {
         faults.push(format!("one of {:?} is sick and was not found", expect.sick_other));
     }
-    for diagnosis in &diagnoses {
+    for diagnosis in diagnoses {
         let status = diagnosis.status.as_ref().expect("a status");
         let known = [&expect.sick, &expect.sick_other, &expect.sick_alternatives, &expect.also_ok];
         if !names(diagnosis).iter().any(|name| known.iter().any(|names| names.contains(name))) {

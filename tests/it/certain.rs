@@ -1,17 +1,10 @@
 //! `Certain` is a root cause: it names an object to change, and not the machine that shows the symptom.
 
 use engine::api::{Confidence, NodeDiagnosis};
-use engine::case::judging::Judging;
-use engine::case::stage::Thresholds;
-use engine::cluster_state::ClusterState;
-use engine::diagnose::diagnose;
-use engine::rules;
 use engine::suspects;
-use nodewhy::ingest::dump::{Summary, load_from};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use testkit::corpus::{case_folders, load_case};
-use testkit::objects::{examples, over_cluster};
+use testkit::fixes::verdicts;
 
 /// What lies with the one machine: it is replaced, or its own taints, deletion or hardware are what is to be changed.
 const OF_THE_MACHINE: &[&str] = &[
@@ -67,35 +60,15 @@ fn fault(diagnosis: &NodeDiagnosis) -> Option<String> {
 fn what_is_certain_names_what_to_change() {
     let mut failures = String::new();
     let mut certain = BTreeSet::new();
-    let mut judge = |place: &str, state: &ClusterState, now| {
-        for diagnosis in diagnose(Judging::new(state, now, &Thresholds::default())) {
-            let cause = diagnosis.cause().unwrap_or_default();
-            if let Some(fault) = fault(&diagnosis) {
-                let _ = writeln!(failures, "{place}: {cause} {fault}");
-            }
-            let status = diagnosis.status.as_ref().expect("the engine fills in the status");
-            if status.confidence == Confidence::Certain {
-                certain.insert(cause.to_owned());
-            }
+    for (place, diagnosis) in verdicts() {
+        let cause = diagnosis.cause().unwrap_or_default();
+        if let Some(fault) = fault(diagnosis) {
+            let _ = writeln!(failures, "{place}: {cause} {fault}");
         }
-    };
-    for rule in rules::ALL {
-        for example in examples(rule.cause) {
-            let (mut state, mut summary) = (ClusterState::default(), Summary::default());
-            for object in over_cluster(&example.objects) {
-                load_from("page", object.to_string().as_bytes(), &mut state, &mut summary);
-            }
-            let now = "2026-01-15T12:00:00Z".parse().expect("a time");
-            judge(&format!("tests/causes/{}.md:{}", rule.cause, example.line), &state, now);
+        let status = diagnosis.status.as_ref().expect("the engine fills in the status");
+        if status.confidence == Confidence::Certain {
+            certain.insert(cause.to_owned());
         }
-    }
-    for folder in case_folders() {
-        let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
-        let expect: serde_json::Value = serde_json::from_str(&expect).expect("JSON");
-        let mut state = ClusterState::default();
-        load_case(&folder, &mut state);
-        let now = expect["now"].as_str().expect("a time").parse().expect("a time");
-        judge(&folder.display().to_string(), &state, now);
     }
     assert!(failures.is_empty(), "\n{failures}");
     let unused: Vec<_> = OF_THE_MACHINE.iter().chain(OUTSIDE).filter(|cause| !certain.contains(**cause)).collect();

@@ -45,7 +45,7 @@ fn every_fix_says_what_to_change() {
             }
         }
         let commands: Vec<&String> = fix.steps.iter().filter_map(|s| s.command.as_ref()).collect();
-        let names = names(&diagnosis);
+        let names = names(diagnosis);
         // Without a cause there is nothing to change yet: evidence is to be kept.
         let is_open = status.cause == rules::unknown::CAUSE;
         let instance = |c: &str| c.split([' ', '=']).any(|word| word.starts_with("i-"));
@@ -96,7 +96,7 @@ fn a_daemon_set_with_an_owner_is_also_changed_there() {
 #[test]
 fn whoever_does_not_run_deletes_nothing() {
     for (whence, diagnosis) in verdicts() {
-        let status = diagnosis.status.expect("a status");
+        let status = diagnosis.status.as_ref().expect("a status");
         assert!(
             status.cause != "KarpenterNotRunning" || status.terminates_at.is_none(),
             "{whence} announces a deletion"
@@ -307,7 +307,7 @@ fn no_step_is_called_safer_than_its_command() {
     let rank =
         |risk: Risk| [Risk::Inspect, Risk::LowRisk, Risk::Mutating, Risk::Destructive].iter().position(|r| *r == risk);
     for (whence, diagnosis) in verdicts() {
-        for step in diagnosis.status.into_iter().filter_map(|s| s.fix).flat_map(|fix| fix.steps) {
+        for step in diagnosis.status.iter().filter_map(|s| s.fix.as_ref()).flat_map(|fix| &fix.steps) {
             let Some(command) = &step.command else { continue };
             assert!(rank(step.risk) >= rank(least_risk(command)), "{whence}: {command} is called {:?}", step.risk);
         }

@@ -26,6 +26,7 @@ mod properties;
 mod reads;
 mod secrets;
 mod steady;
+mod surveys;
 mod tools;
 mod unreachable;
 mod userdata;

@@ -23,9 +23,14 @@ pub fn answers(program: &Path, case: &Case) -> io::Result<Vec<Answer>> {
         scope.spawn(|| input.map(|mut input| input.write_all(dump.as_bytes())));
         running.wait_with_output()
     })?;
-    let said: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
+    read(&output.stdout).map_err(|error| {
         io::Error::other(format!("{}: {error}: {}", case.name, String::from_utf8_lossy(&output.stderr)))
-    })?;
+    })
+}
+
+/// What `nodewhy diagnose -o json` prints.
+pub fn read(printed: &[u8]) -> io::Result<Vec<Answer>> {
+    let said: Value = serde_json::from_slice(printed)?;
     Ok(said["items"].as_array().into_iter().flatten().map(answer).collect())
 }
 

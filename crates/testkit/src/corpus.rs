@@ -39,7 +39,7 @@ fn dump(folder: &Path) -> &'static str {
     })
 }
 
-/// Reads a case's cluster. tests/it/cases.rs reads the YAML of a whole dump itself.
+/// Reads a case's cluster. tests/it/surveys.rs reads the YAML of a whole dump itself.
 pub fn load_case(folder: &Path, sink: &mut dyn Sink) -> Summary {
     let mut summary = Summary::default();
     load_from(&folder.display().to_string(), dump(folder).as_bytes(), sink, &mut summary);

@@ -10,6 +10,7 @@ use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
+use std::sync::LazyLock;
 
 /// Every cause's examples and every case, each with its time.
 fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
@@ -33,8 +34,13 @@ fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
     of_pages.chain(of_cases)
 }
 
-/// What is judged of them, and whence.
-pub fn verdicts() -> Vec<(String, NodeDiagnosis)> {
+/// What is judged of them, and whence: once per process.
+pub fn verdicts() -> &'static [(String, NodeDiagnosis)] {
+    static VERDICTS: LazyLock<Vec<(String, NodeDiagnosis)>> = LazyLock::new(judged);
+    &VERDICTS
+}
+
+fn judged() -> Vec<(String, NodeDiagnosis)> {
     let of = |(whence, state, now): (String, ClusterState, DateTime<Utc>)| {
         diagnose(Judging::new(&state, now, &Thresholds::default()))
             .into_iter()
@@ -46,13 +52,13 @@ pub fn verdicts() -> Vec<(String, NodeDiagnosis)> {
 
 /// The commands of their fixes and open questions, and whence.
 pub fn commands() -> Vec<(String, String)> {
-    let of = |(whence, diagnosis): (String, NodeDiagnosis)| {
-        let status = diagnosis.status.expect("a status");
-        let steps = status.fix.into_iter().flat_map(|fix| fix.steps).filter_map(|step| step.command);
-        let asked = status.unknowns.into_iter().map(|unknown| unknown.command.to_string());
+    let of = |(whence, diagnosis): &(String, NodeDiagnosis)| {
+        let status = diagnosis.status.as_ref().expect("a status");
+        let steps = status.fix.iter().flat_map(|fix| &fix.steps).filter_map(|step| step.command.clone());
+        let asked = status.unknowns.iter().map(|unknown| unknown.command.to_string());
         steps.chain(asked).map(|command| (whence.clone(), command)).collect::<Vec<_>>()
     };
-    verdicts().into_iter().flat_map(of).collect()
+    verdicts().iter().flat_map(of).collect()
 }
 
 /// The words of each command of a line, as a shell splits it: `None` where a quote is left open.
