@@ -478,6 +478,12 @@ impl ClusterState {
         self.class_members.get(kind)?.get(name)
     }
 
+    /// The machines of every node class, counted.
+    pub fn all_class_members(&self) -> impl Iterator<Item = &ClassMembers> {
+        self.asks(Input::NodeClaims);
+        self.class_members.values().flat_map(BTreeMap::values)
+    }
+
     /// The NodeClaims of a node class.
     pub fn claims_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
         self.class_members(kind, name).into_iter().flat_map(ClassMembers::claims).filter_map(|name| self.claim(name))

@@ -6,6 +6,7 @@ mod agent_reports;
 mod aws_denials;
 pub mod differences;
 pub(crate) mod disruption;
+mod in_service;
 pub mod log_source;
 mod managed_by;
 mod named;
@@ -251,7 +252,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     ];
     let owners = managed_by::step(case, finding.blame.as_deref());
     let steps: Vec<FixStep> = finding.steps.into_iter().chain(owners).collect();
-    let disruption = disruption::of_fix(&steps, finding.blame.as_deref());
+    let disruption = disruption::of_fix(&steps, finding.blame.as_deref(), case.cluster);
     let documentation = rules::documentation(cause);
     let status = NodeDiagnosisStatus {
         stage: case.stage(),

@@ -1,6 +1,10 @@
 //! What a fix does to running pods, in words: from the commands of its steps, and from the object to change.
 
+use super::in_service::{Compared, compared_with};
 use crate::api::{Blame, FixStep, Risk, Text};
+use crate::cluster_state::ClusterState;
+use crate::upstream::former_words::present_kind;
+use crate::upstream::karpenter::{Karpenter, Version};
 
 /// What happens to running pods if somebody changes an object of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,16 +59,16 @@ enum Effect<'f> {
 }
 
 /// One sentence for each object that the steps change. If they only read, one about a change of the blamed object.
-pub fn of_fix(steps: &[FixStep], blame: Option<&Blame>) -> Option<Text> {
+pub fn of_fix(steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) -> Option<Text> {
     let mut effects: Vec<Effect<'_>> = Vec::new();
     for step in steps.iter().filter(|step| step.risk != Risk::Inspect) {
-        let effect = of_step(step, blame);
+        let effect = of_step(step, blame, cluster);
         if !effects.contains(&effect) {
             effects.push(effect);
         }
     }
     if effects.is_empty() {
-        effects.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref())));
+        effects.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref(), cluster)));
     }
     (!effects.is_empty()).then(|| in_words(&effects).into())
 }
@@ -89,8 +93,8 @@ fn in_words(effects: &[Effect<'_>]) -> String {
     words
 }
 
-fn of_step<'f>(step: &'f FixStep, blame: Option<&'f Blame>) -> Effect<'f> {
-    let known = step.command.as_deref().and_then(|command| of_command(command, blame));
+fn of_step<'f>(step: &'f FixStep, blame: Option<&'f Blame>, cluster: &ClusterState) -> Effect<'f> {
+    let known = step.command.as_deref().and_then(|command| of_command(command, blame, cluster));
     known.unwrap_or_else(|| {
         let what = match step.risk {
             Risk::Inspect => "only reads",
@@ -117,7 +121,7 @@ fn words(command: &str) -> Vec<&str> {
     words
 }
 
-fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>) -> Option<Effect<'f>> {
+fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterState) -> Option<Effect<'f>> {
     let words = words(command);
     let (&program, &verb) = (words.first()?, words.get(1)?);
     if program == "aws" && matches!(verb, "iam" | "eks" | "service-quotas") {
@@ -147,7 +151,8 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>) -> Option<Effect<'
             let (kind, name) = object(objects)?;
             let &(kind, _) = known(kind)?;
             let is_blamed = |blame: &&Blame| blame.kind == kind && blame.name == name;
-            return of_change(kind, name, blame.filter(is_blamed).and_then(|blame| blame.field.as_deref()));
+            let of_blame = || blame.filter(is_blamed).and_then(|blame| blame.field.as_deref());
+            return of_change(kind, name, patched(command).or_else(of_blame), cluster);
         }
         "delete" => of_deletion(objects)?,
         _ => return None,
@@ -193,21 +198,92 @@ fn known(word: &str) -> Option<&'static (&'static str, Change)> {
     KINDS.iter().find(|(kind, _)| singular(kind) == singular(word))
 }
 
-fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>) -> Option<Effect<'f>> {
+fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &ClusterState) -> Option<Effect<'f>> {
     let (_, change) = KINDS.iter().find(|(known, _)| *known == kind)?;
+    let sentence = match change {
+        Change::MayReplaceNodes => return Some(of_template(kind, name, field, cluster)),
+        Change::RestartsItsPods => format!("A change of {kind} {name} restarts its pods."),
+        Change::LetsEvictionsPass => {
+            format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
+        }
+        Change::RestartsNothing => format!("A change of {kind} {name} restarts no pods."),
+    };
+    Some(Effect::Said(sentence))
+}
+
+/// The field of a NodePool that a patch sets, if Karpenter does not compare nodes with it.
+fn patched(command: &str) -> Option<&'static str> {
+    let sets = |field: &str| command.contains(&format!("\"spec\":{{\"{field}\""));
+    if sets("limits") {
+        return Some("spec.limits");
+    }
+    sets("disruption").then_some("spec.disruption")
+}
+
+/// A change of what Karpenter launches nodes from, and compares them with.
+fn of_template<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &ClusterState) -> Effect<'f> {
     // Karpenter hashes the template only, and compares requirements that are below it too.
     // Source: core pkg/apis/v1/nodepool.go `Hash` (v1.14.1).
-    let of_limits = field.filter(|field| field.starts_with("spec.limits") || *field == "spec.weight");
-    Some(match (change, of_limits) {
-        (Change::MayReplaceNodes, Some(field)) => {
-            Effect::Said(format!("A change of {field} of {kind} {name} restarts no pods."))
+    let is_beside =
+        |field: &&str| ["spec.limits", "spec.weight", "spec.disruption"].iter().any(|f| field.starts_with(f));
+    if let Some(field) = field.filter(is_beside) {
+        return Effect::Said(format!("A change of {field} of {kind} {name} restarts no pods."));
+    }
+    let compared = compared_with(cluster, present_kind(kind), name);
+    if compared == Compared::NoneJoined {
+        return Effect::Said(format!("No node of {kind} {name} has joined yet, so a change of it moves no pods."));
+    }
+    if !drifts(cluster.karpenter()) {
+        return Effect::Said(format!(
+            "A change of {kind} {name} replaces running nodes only if Karpenter's feature gate Drift is on."
+        ));
+    }
+    Effect::Said(match (field.and_then(|field| of_some(kind, field)), compared) {
+        (Some(that), Compared::InService(nodes)) => format!(
+            "A change of {kind} {name} lets Karpenter replace only nodes {that} (drift). {nodes} {} in service.",
+            if nodes == 1 { "is" } else { "are" }
+        ),
+        (Some(that), _) => {
+            format!("A change of {kind} {name} lets Karpenter replace only nodes {that} (drift).")
         }
-        (Change::MayReplaceNodes, None) => Effect::Drift { kind, name },
-        (Change::RestartsItsPods, _) => Effect::Said(format!("A change of {kind} {name} restarts its pods.")),
-        (Change::LetsEvictionsPass, _) => {
-            Effect::Said(format!("After a change of {kind} {name}, evictions that it blocks now can proceed."))
+        (None, Compared::InService(1)) => {
+            format!("A change of {kind} {name} lets Karpenter replace its 1 node in service (drift), so its pods move.")
         }
-        (Change::RestartsNothing, _) => Effect::Said(format!("A change of {kind} {name} restarts no pods.")),
+        (None, Compared::InService(nodes)) => format!(
+            "A change of {kind} {name} lets Karpenter replace its {nodes} nodes in service (drift), so their pods move."
+        ),
+        (None, Compared::OutOfService) => {
+            format!("A change of {kind} {name} lets Karpenter replace its nodes (drift). None of them is in service.")
+        }
+        (None, Compared::Uncounted | Compared::NoneJoined) => return Effect::Drift { kind, name },
+    })
+}
+
+/// Which nodes a change of this field replaces, if it does not replace all of them.
+/// Sources: core pkg/apis/v1/nodepool.go `Requirements` is `hash:"ignore"`, and
+/// pkg/controllers/nodeclaim/disruption/drift.go `areRequirementsDrifted` compares the labels (v1.14.1);
+/// karpenter-provider-aws pkg/apis/v1/ec2nodeclass.go `SubnetSelectorTerms` is `hash:"ignore"`, and
+/// pkg/cloudprovider/drift.go `isSubnetDrifted` compares the node's own subnet (v1.14.1).
+fn of_some(kind: &str, field: &str) -> Option<&'static str> {
+    let begins = |names: [&str; 2]| names.iter().any(|name| field.starts_with(name));
+    match present_kind(kind) {
+        "NodePool" if begins(["spec.template.spec.requirements", "spec.requirements"]) => {
+            Some("whose labels no longer fit its requirements")
+        }
+        "EC2NodeClass" if begins(["spec.subnetSelectorTerms", "spec.subnetSelector"]) => {
+            Some("in subnets that it no longer selects")
+        }
+        _ => None,
+    }
+}
+
+/// Whether this Karpenter replaces nodes that drifted.
+/// Source: core pkg/operator/options/options.go: `Drift=false` in v0.32.0, `Drift=true` from v0.33.0 on, no such gate
+/// from v1.0.0 on.
+fn drifts(karpenter: Option<&Karpenter>) -> bool {
+    karpenter.is_none_or(|karpenter| {
+        let by_default = karpenter.version >= Version(0, 33, 0);
+        karpenter.version >= Version(1, 0, 0) || karpenter.gate("Drift").unwrap_or(by_default)
     })
 }
 
@@ -215,9 +291,17 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>) -> Option<Ef
 mod tests {
     use super::of_fix;
     use crate::api::{Blame, FixStep, Risk};
+    use crate::cluster_state::{Availability, ClusterState};
+    use crate::objects::input::{Input, Object};
+    use chrono::DateTime;
+    use serde_json::json;
 
     fn said(steps: &[FixStep], blame: Option<&Blame>) -> String {
-        of_fix(steps, blame).map_or_else(String::new, |text| text.to_string())
+        said_in(&ClusterState::default(), steps, blame)
+    }
+
+    fn said_in(cluster: &ClusterState, steps: &[FixStep], blame: Option<&Blame>) -> String {
+        of_fix(steps, blame, cluster).map_or_else(String::new, |text| text.to_string())
     }
 
     fn told(risk: Risk, command: &str) -> String {
@@ -266,8 +350,8 @@ mod tests {
         let blame = Blame::object("apps/v1", "DaemonSet", "aws-node");
         let steps = [look];
         assert_eq!(said(&steps, Some(&blame)), "A change of DaemonSet aws-node restarts its pods.");
-        assert_eq!(of_fix(&steps, None), None);
-        assert_eq!(of_fix(&[], None), None);
+        assert_eq!(said(&steps, None), "");
+        assert_eq!(said(&[], None), "");
     }
 
     #[test]
@@ -298,5 +382,88 @@ mod tests {
         let limits = said(&steps, Some(&blame("spec.limits.cpu")));
         assert_eq!(limits, "A change of spec.limits.cpu of NodePool general restarts no pods.");
         assert!(said(&steps, Some(&blame("spec.template.spec.taints"))).contains("drift"));
+    }
+
+    /// A cluster with as many nodes in service of NodePool general and EC2NodeClass default.
+    fn cluster(in_service: usize, karpenter: &str) -> ClusterState {
+        let mut state = ClusterState::default();
+        for input in [Input::NodeClaims, Input::Nodes, Input::NodePools] {
+            state.mark(input, Availability::Read);
+        }
+        let is_true = |type_: &str| json!({ "type": type_, "status": "True" });
+        let deployment = json!({
+            "metadata": { "name": "karpenter", "namespace": "kube-system" },
+            "spec": { "template": { "spec": { "containers": [{
+                "name": "controller", "image": format!("public.ecr.aws/karpenter/controller:{karpenter}"),
+            }] } } },
+        });
+        let mut objects = vec![(Input::Deployments, deployment)];
+        for number in 0..in_service {
+            let id = format!("aws:///eu-west-1a/i-{number}");
+            let conditions = ["Launched", "Registered", "Initialized"].map(is_true);
+            let claim = json!({
+                "metadata": { "name": format!("general-{number}"), "labels": { "karpenter.sh/nodepool": "general" } },
+                "spec": { "nodeClassRef":
+                    { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" } },
+                "status": { "providerID": id, "conditions": conditions },
+            });
+            let node = json!({
+                "metadata": { "name": format!("n{number}"), "labels": { "karpenter.sh/nodepool": "general" } },
+                "spec": { "providerID": id }, "status": { "conditions": [is_true("Ready")] },
+            });
+            objects.extend([(Input::NodeClaims, claim), (Input::Nodes, node)]);
+        }
+        for (input, object) in objects {
+            state.apply(Object::from_value(input, object).unwrap(), DateTime::UNIX_EPOCH);
+        }
+        state
+    }
+
+    #[test]
+    fn drift_replaces_what_is_in_service_and_no_longer_fits() {
+        let pool = |field: &str| Blame::object("karpenter.sh/v1", "NodePool", "general").field(field);
+        let class = |field: &str| Blame::object("karpenter.k8s.aws/v1", "EC2NodeClass", "default").field(field);
+        let user_data = class("spec.userData");
+        let says = |nodes: usize, blame: &Blame, says: &str| {
+            assert_eq!(said_in(&cluster(nodes, "1.14.1"), &[], Some(blame)), says);
+        };
+        says(
+            3,
+            &user_data,
+            "A change of EC2NodeClass default lets Karpenter replace its 3 nodes in service (drift), so their pods move.",
+        );
+        says(0, &user_data, "No node of EC2NodeClass default has joined yet, so a change of it moves no pods.");
+        let requirements = pool("spec.template.spec.requirements");
+        says(
+            1,
+            &requirements,
+            "A change of NodePool general lets Karpenter replace only nodes whose labels no longer fit its \
+             requirements (drift). 1 is in service.",
+        );
+        says(0, &requirements, "No node of NodePool general has joined yet, so a change of it moves no pods.");
+        says(
+            2,
+            &class("spec.subnetSelectorTerms"),
+            "A change of EC2NodeClass default lets Karpenter replace only nodes in subnets that it no longer selects \
+             (drift). 2 are in service.",
+        );
+        says(2, &pool("spec.limits"), "A change of spec.limits of NodePool general restarts no pods.");
+    }
+
+    #[test]
+    fn drift_was_a_feature_gate() {
+        let class = Blame::object("karpenter.k8s.aws/v1beta1", "EC2NodeClass", "default").field("spec.userData");
+        assert!(said_in(&cluster(1, "0.33.0"), &[], Some(&class)).contains("its 1 node in service (drift)"));
+        assert_eq!(
+            said_in(&cluster(1, "0.32.1"), &[], Some(&class)),
+            "A change of EC2NodeClass default replaces running nodes only if Karpenter's feature gate Drift is on."
+        );
+    }
+
+    #[test]
+    fn a_patch_of_budgets_or_limits_replaces_no_node() {
+        let budgets =
+            r#"kubectl patch nodepool general --type=merge -p '{"spec":{"disruption":{"budgets":[{"nodes":"0"}]}}}'"#;
+        assert_eq!(told(Risk::Mutating, budgets), "A change of spec.disruption of NodePool general restarts no pods.");
     }
 }

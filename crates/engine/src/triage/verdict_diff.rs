@@ -1,12 +1,12 @@
 //! Compares verdicts, so that the passing of time alone causes no write.
 
 use crate::api::pool_machines::PoolMachines;
-use crate::api::{Condition, Evidence, NodeDiagnosis, NodeDiagnosisStatus};
+use crate::api::{Condition, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Text};
 use crate::remediation::{PUT_BACK, REMOVING, remediated};
 
 /// Whether `new` says the same as `old`. Labels of other tools do not count. Values that change by themselves do not
-/// count either: the first time seen, the end, the time of a condition, the figures of the evidence. The number of
-/// earlier failures counts only if it has doubled. Only the first suspect counts, because each machine that joins or
+/// count either: the first time seen, the end, the time of a condition, the figures of the evidence, how many nodes a fix
+/// replaces. The number of earlier failures counts only if it has doubled. Only the first suspect counts, because each machine that joins or
 /// fails changes the others for its whole class.
 pub fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     old.spec == new.spec
@@ -53,7 +53,8 @@ fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
     (stage, cause, confidence, summary, blame) == (&old.stage, &old.cause, &old.confidence, &old.summary, &old.blame)
         && (chain, terminates_at, outcome) == (&old.chain, &old.terminates_at, &old.outcome)
         && (machines, earlier) == (&old.machines, &old.earlier)
-        && (ruled_out, unknowns, alternatives, fix) == (&old.ruled_out, &old.unknowns, &old.alternatives, &old.fix)
+        && (ruled_out, unknowns, alternatives) == (&old.ruled_out, &old.unknowns, &old.alternatives)
+        && same_fix(old.fix.as_ref(), fix.as_ref())
         && suspects.first().map(|s| &s.grounds.cause) == old.suspects.first().map(|s| &s.grounds.cause)
         && all_same(&old.evidence, evidence, same_evidence)
         && all_same(&old.conditions, conditions, same_condition)
@@ -66,6 +67,15 @@ fn all_same<T>(old: &[T], new: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
 fn same_evidence(old: &Evidence, new: &Evidence) -> bool {
     let Evidence { source, object, field, observed, because, figures: _ } = new;
     (source, object, field, observed, because) == (&old.source, &old.object, &old.field, &old.observed, &old.because)
+}
+
+fn same_fix(old: Option<&Fix>, new: Option<&Fix>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else { return old.is_none() && new.is_none() };
+    let Fix { summary, disruption, steps, documentation } = new;
+    let without_counts =
+        |text: &Option<Text>| text.as_deref().map(|text| text.replace(|c: char| c.is_ascii_digit(), ""));
+    (summary, steps, documentation) == (&old.summary, &old.steps, &old.documentation)
+        && without_counts(disruption) == without_counts(&old.disruption)
 }
 
 fn same_condition(old: &Condition, new: &Condition) -> bool {
