@@ -117,20 +117,50 @@ impl Page {
             }
             Some(Next::Fix(fix)) => {
                 self.line(2, &format!("fix: {}", fix.summary));
-                self.risk(2, fix);
-                if let Some(step) = fix.steps.iter().find(|step| step.command.is_some()) {
-                    self.first_command(step);
-                }
+                self.steps(fix, from);
             }
             None => {}
         }
         self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
     }
 
-    /// The command of a fix. The commands of suspects and nearly all questions only read, so one that changes something
-    /// says so.
-    fn first_command(&mut self, step: &FixStep) {
-        let command = visible(step.command.as_deref().unwrap_or_default());
+    /// The first command of a fix, and the first step that changes something. The risk is that of this step, so it is
+    /// left out where the step finds no room.
+    fn steps(&mut self, fix: &Fix, from: usize) {
+        let first = fix.steps.iter().find(|step| step.command.is_some());
+        let check = first.filter(|step| step.risk == Risk::Inspect);
+        let before = self.out.len();
+        let (Some(check), Some(_)) = (check, first_change(fix)) else {
+            self.first_change(fix, false);
+            check.into_iter().for_each(|check| self.step(check, false));
+            return;
+        };
+        self.step(check, false);
+        self.first_change(fix, true);
+        if !self.has_room(from) {
+            self.out.truncate(before);
+            self.step(check, false);
+        }
+    }
+
+    /// The first step that changes something, with its risk.
+    fn first_change(&mut self, fix: &Fix, in_words: bool) {
+        if let Some(disruption) = &fix.disruption {
+            let several = fix.steps.iter().filter(|step| step.risk != Risk::Inspect).count() > 1;
+            let risk = if several { first_sentence(disruption) } else { disruption.to_string() };
+            self.line(2, &format!("risk: {risk}"));
+        }
+        if let Some(step) = first_change(fix) {
+            self.step(step, in_words);
+        }
+    }
+
+    /// A command that changes something says so. One that is right only under a condition has its words above it.
+    fn step(&mut self, step: &FixStep, in_words: bool) {
+        let Some(command) = step.command.as_deref().map(visible) else { return };
+        if in_words || depends(&step.text) {
+            self.line(4, &format!("{}:", step.text.trim_end_matches('.')));
+        }
         let changes = match step.risk {
             Risk::Inspect => "",
             _ if command.starts_with("aws ") => "changes your AWS account: ",
@@ -139,8 +169,13 @@ impl Page {
         let _ = writeln!(self.out, "    {changes}$ {command}");
     }
 
-    /// A cause that is at least likely has a fix of its own, whatever is behind it. Here first sentences are enough: the
-    /// details show the rest. If they find no room, the suspects go before.
+    /// Whether the last line of the verdict that begins at `from` still has room. It says where the details are.
+    fn has_room(&self, from: usize) -> bool {
+        self.out[from..].lines().count() < LINES
+    }
+
+    /// A cause that is at least likely has a fix of its own, whatever is behind it. Here its first sentence and the first
+    /// step that changes something are enough: the details show the rest. If they find no room, the suspects go before.
     fn fix_of_likely(&mut self, status: &NodeDiagnosisStatus, from: usize) {
         let Some(fix) = &status.fix else { return };
         if status.confidence == Confidence::Possible {
@@ -148,11 +183,12 @@ impl Page {
         }
         let before = self.out.len();
         self.line(2, &format!("fix: {}", first_sentence(&fix.summary)));
-        if let Some(disruption) = &fix.disruption {
-            self.line(2, &format!("risk: {}", first_sentence(disruption)));
+        let without_step = self.out.len();
+        self.first_change(fix, true);
+        if !self.has_room(from) {
+            self.out.truncate(without_step);
         }
-        // The last line says where the details are.
-        if self.out[from..].lines().count() >= LINES {
+        if !self.has_room(from) {
             self.out.truncate(before);
         }
     }
@@ -244,6 +280,16 @@ impl Page {
 
 /// Of one verdict at most: what a tired reader takes in at a glance.
 const LINES: usize = 16;
+
+/// The first step that changes something. The risk of a fix begins with it.
+fn first_change(fix: &Fix) -> Option<&FixStep> {
+    fix.steps.iter().find(|step| step.risk != Risk::Inspect)
+}
+
+/// Whether a step is an alternative, or right only under a condition, which its command does not show.
+fn depends(step: &str) -> bool {
+    ["Or ", "Only ", "If "].iter().any(|begin| step.starts_with(begin)) || step.contains(" if ")
+}
 
 fn first_sentence(text: &str) -> String {
     match text.split_once(". ") {

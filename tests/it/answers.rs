@@ -431,8 +431,29 @@ fn a_likely_cause_has_its_fix_beside_its_suspects() {
     Dump::of(&[node, oom], "2026-01-15T12:00:00Z").diagnose(&["--now", "2026-01-15T12:00:00Z"]).says(&[
         "KubeletStopped (Likely)",
         "suspect (not proven): MemoryExhausted",
-        "fix: Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits. …",
+        "fix: Replace the node, which removes its pods. …",
     ]);
+}
+
+#[test]
+fn a_risk_stands_beside_the_command_that_it_is_about() {
+    let mut seen = 0;
+    for (path, survey) in cases() {
+        let text = shown(&survey, report::WIDTH, false);
+        for verdict in text.split("\n\n") {
+            for (risk, command) in [
+                ("risk: Replaces the node of NodeClaim", "$ kubectl delete nodeclaim"),
+                ("risk: The calls to AWS", "$ aws "),
+                ("risk: Restarts the pods of", "$ kubectl "),
+            ] {
+                if verdict.contains(risk) {
+                    assert!(verdict.contains(command), "{}: {verdict}", path.display());
+                    seen += 1;
+                }
+            }
+        }
+    }
+    assert!(seen > 5, "{seen}");
 }
 
 #[test]

@@ -54,11 +54,14 @@ const KINDS: &[(&str, Change)] = &[
 enum Effect<'f> {
     /// Karpenter may replace the nodes of this object.
     Drift { kind: &'f str, name: &'f str },
+    /// Pods stay where they are, as a sentence.
+    Harmless(String),
     /// Anything else, as a sentence.
     Said(String),
 }
 
-/// One sentence for each object that the steps change. If they only read, one about a change of the blamed object.
+/// One sentence for each object that the steps change. If they only read, one about a change of the blamed object. The
+/// first sentence is about the first step that changes something. Later steps that harm no pods have none.
 pub fn of_fix(steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) -> Option<Text> {
     let mut effects: Vec<Effect<'_>> = Vec::new();
     for step in steps.iter().filter(|step| step.risk != Risk::Inspect) {
@@ -70,27 +73,34 @@ pub fn of_fix(steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) 
     if effects.is_empty() {
         effects.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref(), cluster)));
     }
+    let harms = |effect: &Effect<'_>| !matches!(effect, Effect::Harmless(_));
+    let mut is_first = true;
+    effects.retain(|effect| std::mem::take(&mut is_first) || harms(effect));
     (!effects.is_empty()).then(|| in_words(&effects).into())
 }
 
-/// One sentence about all objects that Karpenter compares its nodes with, then the others.
+/// One sentence about all objects that Karpenter compares its nodes with, in place of the first of them.
 fn in_words(effects: &[Effect<'_>]) -> String {
-    let mut words = String::new();
+    let drifting: Vec<String> = effects.iter().filter_map(drifting).collect();
+    let mut sentences: Vec<String> = Vec::new();
     for effect in effects {
-        if let Effect::Drift { kind, name } = effect {
-            words.push_str(if words.is_empty() { "A change of " } else { " and " });
-            words.extend([*kind, " ", *name]);
+        let sentence = match effect {
+            Effect::Harmless(sentence) | Effect::Said(sentence) => sentence.clone(),
+            Effect::Drift { .. } => format!(
+                "A change of {} lets Karpenter replace running nodes (drift), so their pods move.",
+                drifting.join(" and ")
+            ),
+        };
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
         }
     }
-    if !words.is_empty() {
-        words.push_str(" lets Karpenter replace running nodes (drift), so their pods move.");
-    }
-    for effect in effects {
-        if let Effect::Said(sentence) = effect {
-            words.extend([if words.is_empty() { "" } else { " " }, sentence.as_str()]);
-        }
-    }
-    words
+    sentences.join(" ")
+}
+
+fn drifting(effect: &Effect<'_>) -> Option<String> {
+    let Effect::Drift { kind, name } = effect else { return None };
+    Some(format!("{kind} {name}"))
 }
 
 fn of_step<'f>(step: &'f FixStep, blame: Option<&'f Blame>, cluster: &ClusterState) -> Effect<'f> {
@@ -102,7 +112,9 @@ fn of_step<'f>(step: &'f FixStep, blame: Option<&'f Blame>, cluster: &ClusterSta
             Risk::Mutating => "changes something that running pods may depend on",
             Risk::Destructive => "deletes something for good",
         };
-        Effect::Said(format!("The step \"{}\" {what}.", step.text.trim_end_matches('.')))
+        let text = step.text.split(". ").next().unwrap_or_default().trim_end_matches('.');
+        let sentence = format!("The step \"{text}\" {what}.");
+        if step.risk <= Risk::LowRisk { Effect::Harmless(sentence) } else { Effect::Said(sentence) }
     })
 }
 
@@ -125,20 +137,24 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
     let words = words(command);
     let (&program, &verb) = (words.first()?, words.get(1)?);
     if program == "aws" && matches!(verb, "iam" | "eks" | "service-quotas") {
-        return Some(Effect::Said("The calls to AWS restart no pods.".to_owned()));
+        return Some(Effect::Harmless("The calls to AWS restart no pods.".to_owned()));
     }
     if program != "kubectl" {
         return None;
     }
     let objects = words.get(2..)?;
     let sentence = match verb {
-        "uncordon" => format!("Running pods on Node {} stay, and new pods can start there.", objects.first()?),
-        "cordon" => format!("Running pods on Node {} stay, and no new pods start there.", objects.first()?),
+        "uncordon" => return Some(frees(objects.first()?)),
+        "cordon" => {
+            let node = objects.first()?;
+            return Some(Effect::Harmless(format!("Running pods on Node {node} stay, and no new pods start there.")));
+        }
         "drain" => format!("Evicts the pods of Node {}.", objects.first()?),
-        "taint" => of_taint(objects.get(1)?, objects.get(2)?)?,
+        "taint" => return of_taint(objects.get(1)?, objects.get(2)?),
         "annotate" => {
             let (kind, name) = object(objects)?;
-            format!("A new annotation of {} {name} restarts no pods.", known(kind)?.0)
+            let sentence = format!("A new annotation of {} {name} restarts no pods.", known(kind)?.0);
+            return Some(Effect::Harmless(sentence));
         }
         "rollout" | "set" => {
             let (kind, name) = object(objects.get(1..)?)?;
@@ -154,36 +170,41 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
             let of_blame = || blame.filter(is_blamed).and_then(|blame| blame.field.as_deref());
             return of_change(kind, name, patched(command).or_else(of_blame), cluster);
         }
-        "delete" => of_deletion(objects)?,
+        "delete" => return of_deletion(objects),
         _ => return None,
     };
     Some(Effect::Said(sentence))
 }
 
-fn of_taint(node: &str, taint: &str) -> Option<String> {
-    if taint.ends_with('-') {
-        return Some(format!("Running pods on Node {node} stay, and new pods can start there."));
-    }
-    taint.ends_with(":NoExecute").then(|| format!("Evicts the pods of Node {node}."))
+fn frees(node: &str) -> Effect<'static> {
+    Effect::Harmless(format!("Running pods on Node {node} stay, and new pods can start there."))
 }
 
-fn of_deletion(objects: &[&str]) -> Option<String> {
+fn of_taint(node: &str, taint: &str) -> Option<Effect<'static>> {
+    if taint.ends_with('-') {
+        return Some(frees(node));
+    }
+    taint.ends_with(":NoExecute").then(|| Effect::Said(format!("Evicts the pods of Node {node}.")))
+}
+
+fn of_deletion(objects: &[&str]) -> Option<Effect<'static>> {
     let kind = objects.first()?.split('/').next()?;
     let named = object(objects);
-    match (kind, named) {
-        ("nodeclaim" | "machine", Some((_, name))) => Some(format!(
+    let sentence = match (kind, named) {
+        ("nodeclaim" | "machine", Some((_, name))) => format!(
             "Replaces the node of {} {name}, so its pods move.",
             if kind == "machine" { "Machine" } else { "NodeClaim" }
-        )),
-        ("node", Some((_, name))) => Some(format!("Deletes Node {name}, so its pods move.")),
-        ("pod", Some((_, name))) => Some(format!("Ends pod {name}. Its controller creates a new one.")),
-        ("pod", None) => Some("Ends the pods that the command selects. Their controller creates new ones.".to_owned()),
-        (_, Some((kind, name))) => match known(kind)? {
-            (kind, Change::RestartsNothing) => Some(format!("The deletion of {kind} {name} restarts no pods.")),
-            _ => None,
-        },
-        _ => None,
-    }
+        ),
+        ("node", Some((_, name))) => format!("Deletes Node {name}, so its pods move."),
+        ("pod", Some((_, name))) => format!("Ends pod {name}, and its controller creates a new one."),
+        ("pod", None) => "Ends the pods that the command selects, and their controller creates new ones.".to_owned(),
+        (_, Some((kind, name))) => {
+            let (kind, Change::RestartsNothing) = known(kind)? else { return None };
+            return Some(Effect::Harmless(format!("The deletion of {kind} {name} restarts no pods.")));
+        }
+        _ => return None,
+    };
+    Some(Effect::Said(sentence))
 }
 
 /// `daemonset aws-node` or `daemonset/aws-node`.
@@ -206,7 +227,12 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &Cl
         Change::LetsEvictionsPass => {
             format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
         }
-        Change::RestartsNothing => format!("A change of {kind} {name} restarts no pods."),
+        Change::RestartsNothing if kind == "ConfigMap" && name == "aws-auth" => {
+            format!("A change of {kind} {name} restarts no pods, but a mistake in it locks out nodes and users.")
+        }
+        Change::RestartsNothing => {
+            return Some(Effect::Harmless(format!("A change of {kind} {name} restarts no pods.")));
+        }
     };
     Some(Effect::Said(sentence))
 }
@@ -227,11 +253,12 @@ fn of_template<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &
     let is_beside =
         |field: &&str| ["spec.limits", "spec.weight", "spec.disruption"].iter().any(|f| field.starts_with(f));
     if let Some(field) = field.filter(is_beside) {
-        return Effect::Said(format!("A change of {field} of {kind} {name} restarts no pods."));
+        return Effect::Harmless(format!("A change of {field} of {kind} {name} restarts no pods."));
     }
     let compared = compared_with(cluster, present_kind(kind), name);
     if compared == Compared::NoneJoined {
-        return Effect::Said(format!("No node of {kind} {name} has joined yet, so a change of it moves no pods."));
+        let sentence = format!("No node of {kind} {name} has joined yet, so a change of it moves no pods.");
+        return Effect::Harmless(sentence);
     }
     if !drifts(cluster.karpenter()) {
         return Effect::Said(format!(
@@ -239,10 +266,9 @@ fn of_template<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &
         ));
     }
     Effect::Said(match (field.and_then(|field| of_some(kind, field)), compared) {
-        (Some(that), Compared::InService(nodes)) => format!(
-            "A change of {kind} {name} lets Karpenter replace only nodes {that} (drift). {nodes} {} in service.",
-            if nodes == 1 { "is" } else { "are" }
-        ),
+        (Some(that), Compared::InService(nodes)) => {
+            format!("A change of {kind} {name} lets Karpenter replace only nodes {that} (drift; {nodes} in service).")
+        }
         (Some(that), _) => {
             format!("A change of {kind} {name} lets Karpenter replace only nodes {that} (drift).")
         }
@@ -253,7 +279,7 @@ fn of_template<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &
             "A change of {kind} {name} lets Karpenter replace its {nodes} nodes in service (drift), so their pods move."
         ),
         (None, Compared::OutOfService) => {
-            format!("A change of {kind} {name} lets Karpenter replace its nodes (drift). None of them is in service.")
+            format!("A change of {kind} {name} lets Karpenter replace its nodes (drift), none of which is in service.")
         }
         (None, Compared::Uncounted | Compared::NoneJoined) => return Effect::Drift { kind, name },
     })
@@ -319,15 +345,19 @@ mod tests {
             ("kubectl taint node n1 a/b:NoSchedule-", "Running pods on Node n1 stay, and new pods can start there."),
             ("kubectl taint node n1 a/b=c:NoExecute", "Evicts the pods of Node n1."),
             ("kubectl delete nodeclaim c1", "Replaces the node of NodeClaim c1, so its pods move."),
-            ("kubectl delete pod -n a b --force --grace-period=0", "Ends pod b. Its controller creates a new one."),
+            ("kubectl delete pod -n a b --force --grace-period=0", "Ends pod b, and its controller creates a new one."),
             (
                 "kubectl annotate ec2nodeclass a b/c=1 --overwrite",
                 "A new annotation of EC2NodeClass a restarts no pods.",
             ),
-            ("kubectl edit configmap -n kube-system aws-auth", "A change of ConfigMap aws-auth restarts no pods."),
+            ("kubectl edit configmap -n kube-system kube-proxy", "A change of ConfigMap kube-proxy restarts no pods."),
+            (
+                "kubectl edit configmap -n kube-system aws-auth",
+                "A change of ConfigMap aws-auth restarts no pods, but a mistake in it locks out nodes and users.",
+            ),
             (
                 "kubectl delete pod -n a -l app=b --field-selector spec.nodeName=n1",
-                "Ends the pods that the command selects. Their controller creates new ones.",
+                "Ends the pods that the command selects, and their controller creates new ones.",
             ),
             ("aws eks create-access-entry --cluster-name c", "The calls to AWS restart no pods."),
             (
@@ -368,6 +398,23 @@ mod tests {
             "A change of EC2NodeClass a and NodePool b lets Karpenter replace running nodes (drift), so their pods \
              move. Replaces the node of NodeClaim c, so its pods move."
         );
+    }
+
+    #[test]
+    fn the_first_sentence_is_about_the_first_change_and_later_harmless_ones_are_left_out() {
+        let step = |risk: Risk, command: Option<&str>| FixStep {
+            text: "Remove that taint when the node is back".into(),
+            command: command.map(str::to_owned),
+            risk,
+        };
+        let replace = step(Risk::Destructive, Some("kubectl delete nodeclaim c"));
+        let (remove, call) = (step(Risk::LowRisk, None), step(Risk::Mutating, Some("aws eks create-access-entry")));
+        let replaced = "Replaces the node of NodeClaim c, so its pods move.";
+        assert_eq!(said(&[replace.clone(), remove.clone(), call.clone()], None), replaced);
+        let both = format!("The calls to AWS restart no pods. {replaced}");
+        assert_eq!(said(&[call, replace], None), both);
+        let alone = "The step \"Remove that taint when the node is back\" touches no running pods.";
+        assert_eq!(said(&[remove], None), alone);
     }
 
     #[test]
@@ -430,7 +477,8 @@ mod tests {
         says(
             3,
             &user_data,
-            "A change of EC2NodeClass default lets Karpenter replace its 3 nodes in service (drift), so their pods move.",
+            "A change of EC2NodeClass default lets Karpenter replace its 3 nodes in service (drift), so their pods \
+             move.",
         );
         says(0, &user_data, "No node of EC2NodeClass default has joined yet, so a change of it moves no pods.");
         let requirements = pool("spec.template.spec.requirements");
@@ -438,14 +486,14 @@ mod tests {
             1,
             &requirements,
             "A change of NodePool general lets Karpenter replace only nodes whose labels no longer fit its \
-             requirements (drift). 1 is in service.",
+             requirements (drift; 1 in service).",
         );
         says(0, &requirements, "No node of NodePool general has joined yet, so a change of it moves no pods.");
         says(
             2,
             &class("spec.subnetSelectorTerms"),
             "A change of EC2NodeClass default lets Karpenter replace only nodes in subnets that it no longer selects \
-             (drift). 2 are in service.",
+             (drift; 2 in service).",
         );
         says(2, &pool("spec.limits"), "A change of spec.limits of NodePool general restarts no pods.");
     }

@@ -66,15 +66,15 @@ const LAST_WORDS: [LastWord; 5] = [
         reason: "SystemOOM",
         why: "the node ran out of memory",
         because: "the kernel killed processes, and those that survived may hang",
-        fix: "Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory \
-              limits. Then replace the node, which removes its pods.",
+        fix: "Replace the node, which removes its pods. Then reserve memory for the system (kubeReserved, \
+              systemReserved, evictionHard) and give the pods memory limits.",
     },
     LastWord {
         reason: "FreeDiskSpaceFailed",
         why: "the node's disk was full",
         because: "the kubelet could not delete enough",
-        fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings), and limit what pods and \
-              logs write there. Then replace the node, which removes its pods.",
+        fix: "Replace the node, which removes its pods. Then give the nodes a larger root volume (EC2NodeClass \
+              spec.blockDeviceMappings), and limit what pods and logs write there.",
     },
     LastWord {
         reason: "SpotInterrupted",
