@@ -131,7 +131,7 @@ fn header(parts: &[Section], unread_clusters: &[String], title: &str, incidents:
             }
             @for sentence in unread_clusters { p.judged { strong { (sentence) } } }
             @for part in parts {
-                @for sentence in judged::sentences_of(part.cluster, &part.survey.judged) { p.judged { (sentence) } }
+                @for sentence in judged::sentences_of(part.cluster, part.survey) { p.judged { (sentence) } }
             }
             p #age.judged hidden {}
         }

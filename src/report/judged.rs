@@ -2,15 +2,18 @@
 
 use super::clock;
 use engine::api::judged::{About, AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods};
+use engine::api::{NodeDiagnosis, ObjectRef};
 use engine::case::duration;
+use engine::diagnose::survey::Survey;
 
 /// Maximum number of names of machines that would be stuck at the other time.
 const NAMED: usize = 5;
 
 /// The sentences of an answer: what was judged, pods without a machine, missing inputs, and the answer at the other
 /// time.
-pub fn sentences(judged: &Judged) -> Vec<String> {
-    let mut sentences = vec![answer(judged)];
+pub fn sentences(survey: &Survey) -> Vec<String> {
+    let judged = &survey.judged;
+    let mut sentences = vec![answer(judged, &survey.diagnoses)];
     sentences.extend(judged.about.iter().filter_map(causes));
     sentences.extend(judged.unplaced.as_ref().filter(|_| judged.about.is_empty()).map(|pods| unplaced(pods, judged)));
     sentences.extend(unread_objects(judged));
@@ -20,9 +23,9 @@ pub fn sentences(judged: &Judged) -> Vec<String> {
 }
 
 /// The same of one of several clusters.
-pub fn sentences_of(cluster: Option<&str>, judged: &Judged) -> Vec<String> {
+pub fn sentences_of(cluster: Option<&str>, survey: &Survey) -> Vec<String> {
     let of = cluster.map_or_else(String::new, |name| format!("{name}: "));
-    sentences(judged).into_iter().map(|sentence| format!("{of}{sentence}")).collect()
+    sentences(survey).into_iter().map(|sentence| format!("{of}{sentence}")).collect()
 }
 
 /// A cluster that is not among those that were judged.
@@ -31,18 +34,26 @@ pub fn unread(cluster: &str, why: &str) -> String {
 }
 
 /// `Judged 3 NodeClaims, 212 Nodes at 2026-01-15T18:00:51Z (the newest time in the dump): nothing is stuck; 2 wait, the
-/// longest for 1m 12s at Join.`
-fn answer(judged: &Judged) -> String {
+/// longest for 1m 12s at Join.` What is stuck and is no machine has its name.
+fn answer(judged: &Judged, diagnoses: &[NodeDiagnosis]) -> String {
+    let subjects = diagnoses.iter().map(|diagnosis| &diagnosis.spec.subject);
+    let others: Vec<&ObjectRef> = subjects.filter(|subject| !is_machine(&subject.kind)).collect();
     let what = if judged.about.is_empty() {
-        everything(judged)
+        everything(judged, &others)
     } else {
         judged.about.iter().map(|about| format!("{} {}", about.kind, about.name)).collect::<Vec<_>>().join(" and ")
     };
-    let stuck = match judged.stuck {
-        0 if !judged.unread.is_empty() => "nothing that could be read is stuck".to_owned(),
-        0 => "nothing is stuck".to_owned(),
-        1 => "1 is stuck".to_owned(),
-        stuck => format!("{stuck} are stuck"),
+    let stuck = match (judged.stuck, others.as_slice()) {
+        (0, _) if !judged.unread.is_empty() => "nothing that could be read is stuck".to_owned(),
+        (0, _) => "nothing is stuck".to_owned(),
+        (1, []) => "1 is stuck".to_owned(),
+        (1, [one, ..]) => format!("{} {} is stuck", one.kind, one.name),
+        (stuck, []) => format!("{stuck} are stuck"),
+        (stuck, others) => {
+            let names = others.iter().map(|other| format!("{} {}", other.kind, other.name)).collect();
+            let among = if others.len() < stuck { " (among them " } else { " (" };
+            format!("{stuck} are stuck{among}{})", named(names))
+        }
     };
     let waiting = match judged.waiting.as_slice() {
         [] => String::new(),
@@ -65,20 +76,32 @@ fn answer(judged: &Judged) -> String {
     format!("Judged {what} at {} ({}): {stuck}{waiting}.", clock(judged.at), source(judged.clock))
 }
 
-fn everything(judged: &Judged) -> String {
+/// NodeClaims and Nodes. Before them the NodePools or node classes, if one is stuck or there is nothing else.
+fn everything(judged: &Judged, others: &[&ObjectRef]) -> String {
     if judged.logs > 0 {
         return counted_as(judged.logs, "log");
     }
-    let others = [(judged.node_pools, "NodePool"), (judged.node_classes, "node class")];
-    let machines = [(judged.node_claims, "NodeClaim"), (judged.nodes, "Node")];
-    let counted = if judged.node_claims + judged.nodes > 0 { machines } else { others };
-    counted.map(|(count, what)| counted_as(count, what)).join(", ")
+    let is_without_machines = judged.node_claims + judged.nodes == 0;
+    let stuck = |kinds: &[&str]| others.iter().find(|other| kinds.contains(&other.kind.as_str()));
+    let pool = stuck(&["NodePool", "Provisioner"]).map(|pool| pool.kind.as_str());
+    let class = stuck(&["EC2NodeClass", "NodeClass", "AWSNodeTemplate"]).map(|_| "node class");
+    let mut counted = Vec::new();
+    if let Some(pool) = pool.or_else(|| is_without_machines.then_some("NodePool")) {
+        counted.push(counted_as(judged.node_pools, pool));
+    }
+    if let Some(class) = class.or_else(|| is_without_machines.then_some("node class")) {
+        counted.push(counted_as(judged.node_classes, class));
+    }
+    if !is_without_machines {
+        counted.extend([counted_as(judged.node_claims, "NodeClaim"), counted_as(judged.nodes, "Node")]);
+    }
+    counted.join(", ")
 }
 
 /// `NodePool general has 12 NodeClaims; stuck: 2 KubeletRefusesLabels, 1 Unknown; it is to blame for 2.`
 fn causes(about: &About) -> Option<String> {
     let About { kind, name, node_claims, causes, blamed } = about;
-    if is_machine(about) {
+    if is_machine(kind) {
         return None;
     }
     let counted: Vec<String> = causes.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
@@ -87,8 +110,15 @@ fn causes(about: &About) -> Option<String> {
     Some(format!("{kind} {name} has {}; stuck: {stuck}{blamed}.", counted_as(*node_claims, "NodeClaim")))
 }
 
-fn is_machine(about: &About) -> bool {
-    matches!(about.kind.as_str(), "NodeClaim" | "Node")
+fn is_machine(kind: &str) -> bool {
+    matches!(kind, "NodeClaim" | "Machine" | "Node" | "Instance")
+}
+
+/// The first names, and how many more there are.
+fn named(names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let shown = names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
 /// `Karpenter launches no node for 2 pods, and no verdict explains why. Pod shop/web-0 waits longest, for 12m: …`
@@ -125,11 +155,6 @@ fn missing(judged: &Judged) -> Option<String> {
 
 fn otherwise(otherwise: &Otherwise) -> String {
     let Otherwise { at, clock: by, also_stuck, not_stuck } = otherwise;
-    let named = |names: Vec<String>| {
-        let more = names.len().saturating_sub(NAMED);
-        let shown = names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
-        if more > 0 { format!("{shown} and {more} more") } else { shown }
-    };
     let in_short = |stuck: &AlsoStuck| format!("{} ({} {:?})", stuck.name, stuck.cause, stuck.confidence);
     let mut differs = Vec::new();
     if !also_stuck.is_empty() {

@@ -12,7 +12,7 @@ const HEAD: [&str; 9] = ["NAME", "CAUSE", "STAGE", "CONFIDENCE", "NODEPOOL", "NO
 
 pub fn render(survey: &Survey, now: DateTime<Utc>) -> String {
     let rows: Vec<_> = survey.diagnoses.iter().filter_map(|diagnosis| row(diagnosis, now)).collect();
-    table(&HEAD, &rows, &judged::sentences(&survey.judged))
+    table(&HEAD, &rows, &judged::sentences(survey))
 }
 
 /// The same with the cluster in the first column.
@@ -23,7 +23,7 @@ pub fn of_clusters(clusters: &[OneCluster]) -> String {
             Ok(JudgedCluster { survey, .. }) => {
                 let of_this = survey.diagnoses.iter().filter_map(|diagnosis| row(diagnosis, survey.judged.at));
                 rows.extend(of_this.map(|row| [vec![name.clone()], row].concat()));
-                said.extend(judged::sentences_of(Some(name), &survey.judged));
+                said.extend(judged::sentences_of(Some(name), survey));
             }
             Err(why) => said.push(judged::unread(name, why)),
         }

@@ -14,7 +14,7 @@ pub fn render(survey: &Survey, style: Style) -> String {
         page.group(&group);
         page.out.push('\n');
     }
-    for line in judged::sentences(&survey.judged) {
+    for line in judged::sentences(survey) {
         page.line(0, &line);
     }
     page.out

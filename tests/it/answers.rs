@@ -309,7 +309,8 @@ fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
                 "lastTransitionTime": "2026-01-15T11:00:00Z"},
             {"type": "Ready", "status": "False", "reason": "UnhealthyDependents", "message": "SubnetsReady=False", "lastTransitionTime": "2026-01-15T11:00:00Z"}]}});
     let told = with(vec![reporting("2026-01-15T11:59:30Z"), unready]);
-    assert!(told.out.contains("1 is stuck") && !told.out.contains("no verdict explains"), "{}", told.out);
+    told.says(&["Judged 1 node class, 0 NodeClaims, 1 Node at", "EC2NodeClass default is stuck."]);
+    assert!(!told.out.contains("no verdict explains"), "{}", told.out);
 }
 
 #[test]
@@ -321,7 +322,8 @@ fn a_machine_that_died_in_a_series_is_told_with_its_pool() {
     };
     let gone = dump_of("three in a row");
     for name in ["general-aaaaa", "nodeclaim/general-ccccc"] {
-        gone.diagnose(&[name]).says(&["NodePool general, stuck at Launch", "InstanceDiesAtStart"]);
+        let said = ["NodePool general, stuck at Launch", "InstanceDiesAtStart", "NodePool general is stuck"];
+        gone.diagnose(&[name]).says(&said);
     }
     assert_eq!(gone.diagnose(&["general-zzzzz"]).code, Some(2), "one that nobody has seen");
     let deleted = dump_of("another one every two minutes");
