@@ -58,6 +58,11 @@ impl Page {
         let _ = writeln!(self.out, "{:indent$}$ {}", "", visible(command));
     }
 
+    /// The command that answers what stands above it.
+    fn check(&mut self, command: &str) {
+        let _ = writeln!(self.out, "    check: $ {}", visible(command));
+    }
+
     fn group(&mut self, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {
         let Some((first, status)) = group.first() else { return };
         let until = status.ended_at.unwrap_or(self.style.now);
@@ -101,7 +106,7 @@ impl Page {
         match grouping::next(status) {
             Some(Next::Suspect(first, others)) => {
                 self.line(2, &format!("suspect (not proven): {}: {}", first.grounds.cause, first.grounds.summary));
-                self.command(4, &first.command);
+                self.check(&first.command);
                 let others: Vec<&str> =
                     others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.grounds.cause).collect();
                 if !others.is_empty() {
@@ -112,7 +117,7 @@ impl Page {
             }
             Some(Next::Question(unknown)) => {
                 self.line(2, &format!("not known: {}", unknown.question));
-                self.command(4, &unknown.command);
+                self.check(&unknown.command);
                 self.fix_of_likely(status, from);
             }
             Some(Next::Fix(fix)) => {
@@ -155,18 +160,22 @@ impl Page {
         }
     }
 
-    /// A command that changes something says so. One that is right only under a condition has its words above it.
+    /// The label says what the command is for. One that is right only under a condition has its words above it.
     fn step(&mut self, step: &FixStep, in_words: bool) {
         let Some(command) = step.command.as_deref().map(visible) else { return };
         if in_words || depends(&step.text) {
             self.line(4, &format!("{}:", step.text.trim_end_matches('.')));
         }
-        let changes = match step.risk {
-            Risk::Inspect => "",
-            _ if command.starts_with("aws ") => "changes your AWS account: ",
-            _ => "changes the cluster: ",
+        let label = match step.risk {
+            Risk::Inspect if step.text.starts_with("Save ") => "save it now".to_owned(),
+            Risk::Inspect => "check".to_owned(),
+            _ => {
+                let does = if step.text.starts_with("Or ") { "or" } else { "fix" };
+                let what = if command.starts_with("aws ") { "your AWS account" } else { "the cluster" };
+                format!("{does} (changes {what})")
+            }
         };
-        let _ = writeln!(self.out, "    {changes}$ {command}");
+        let _ = writeln!(self.out, "    {label}: $ {command}");
     }
 
     /// Whether the last line of the verdict that begins at `from` still has room. It says where the details are.

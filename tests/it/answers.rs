@@ -239,7 +239,7 @@ fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
     const CASE: &str = "tests/cases/671-typha-does-not-tolerate-what-calico-node-set/cluster.yaml";
     let answer = run(&["diagnose", "-f", CASE], "");
     answer.says(&["NodeClaim default-ctx5r and 2 more, NotReady or unusable for 26m 45s", "3 are stuck"]);
-    answer.says(&["risk: A change of Deployment calico-typha restarts its pods."]);
+    answer.says(&["risk: A change of Deployment calico-typha restarts its pods.", "    check: $ kubectl "]);
     assert!(!answer.out.contains("changes the cluster"), "its command only reads: {}", answer.out);
     assert_eq!(answer.out.matches("NetworkUnavailable (Certain)").count(), 1, "{}", answer.out);
 }
@@ -247,7 +247,7 @@ fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
 #[test]
 fn a_command_that_changes_the_cluster_says_so() {
     let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
-    dump.diagnose(&[]).says(&["changes the cluster: $ kubectl edit ec2nodeclass default"]);
+    dump.diagnose(&[]).says(&["fix (changes the cluster): $ kubectl edit ec2nodeclass default"]);
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal(
             let shown = text(survey, width, false);
             // Commands, names and the user's own words are not broken, so that they can be copied.
             let is_command = |line: &str| {
-                ["$ ", "changes the cluster: $ ", "changes your AWS account: $ "]
+                ["check: $ ", "save it now: $ ", "fix (changes ", "or (changes "]
                     .iter()
                     .any(|begin| line.trim().starts_with(begin))
             };
