@@ -114,7 +114,8 @@ pub fn fate(group: &[Diagnosed], now: DateTime<Utc>) -> Option<String> {
     Some(if at > now {
         format!("Karpenter deletes {name} in {} ({}), and the evidence with it.", duration(at - now), clock(at))
     } else {
-        format!("Karpenter deletes {name} any moment now: its timeout passed {} ago.", duration(now - at))
+        let timeout = if status.stage == Stage::Launch { "launch" } else { "registration" };
+        format!("{name} is {} over Karpenter's {timeout} timeout: expect Karpenter to delete it.", duration(now - at))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::clock;
 use engine::api::judged::{About, AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods};
-use engine::api::{NodeDiagnosis, ObjectRef};
+use engine::api::{NodeDiagnosis, ObjectRef, Stage};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
 
@@ -57,13 +57,20 @@ fn answer(judged: &Judged, diagnoses: &[NodeDiagnosis]) -> String {
     };
     let waiting = match judged.waiting.as_slice() {
         [] => String::new(),
-        [one] => format!(
-            "; {} waits at {:?} for {}, which is normal until {}",
-            one.name,
-            one.stage,
-            duration(judged.at - one.since),
-            clock(one.until)
-        ),
+        [one] => {
+            let waits = match one.stage {
+                Stage::Ready => "has been NotReady or unusable".to_owned(),
+                stage => format!("waits at {stage:?}"),
+            };
+            let because = if one.because.is_empty() { String::new() } else { format!(": {}", one.because) };
+            format!(
+                "; {} {waits} for {}, which is normal until {} ({} in all){because}",
+                one.name,
+                duration(judged.at - one.since),
+                clock(one.until),
+                duration(one.until - one.since)
+            )
+        }
         [longest, ..] => {
             format!(
                 "; {} wait, the longest for {} at {:?}",

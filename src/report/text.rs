@@ -6,6 +6,7 @@ use crate::report::{Style, judged, snippet};
 use engine::api::{Blame, Confidence, Fix, FixStep, NodeDiagnosis, NodeDiagnosisStatus, Risk, Suspect};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
+use engine::rules::unknown;
 use std::fmt::Write;
 
 pub fn render(survey: &Survey, style: Style) -> String {
@@ -107,13 +108,17 @@ impl Page {
             Some(Next::Suspect(first, others)) => {
                 self.line(2, &format!("suspect (not proven): {}: {}", first.grounds.cause, first.grounds.summary));
                 self.check(&first.command);
-                let others: Vec<&str> =
-                    others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.grounds.cause).collect();
-                if !others.is_empty() {
-                    self.line(2, &format!("other suspects: {}", others.join(", ")));
+                let others = &others[..others.len().min(SUSPECTS - 1)];
+                let before = self.out.len();
+                self.others(others, true);
+                if !self.fix_of_likely(status, from) {
+                    self.out.truncate(before);
+                    self.others(others, false);
+                    self.fix_of_likely(status, from);
                 }
-                self.fix_of_likely(status, from);
-                page = &first.grounds.cause;
+                if status.cause == unknown::CAUSE {
+                    page = &first.grounds.cause;
+                }
             }
             Some(Next::Question(unknown)) => {
                 self.line(2, &format!("not known: {}", unknown.question));
@@ -127,6 +132,18 @@ impl Page {
             None => {}
         }
         self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
+    }
+
+    /// The suspects after the first.
+    fn others(&mut self, suspects: &[Suspect], in_words: bool) {
+        let named = |Suspect { grounds, .. }: &Suspect| {
+            let words = grounds.summary.trim_start_matches("Perhaps ").trim_end_matches('.');
+            if in_words { format!("{} ({words})", grounds.cause) } else { grounds.cause.to_string() }
+        };
+        if !suspects.is_empty() {
+            let named: Vec<String> = suspects.iter().map(named).collect();
+            self.line(2, &format!("other suspects: {}", named.join(if in_words { "; " } else { ", " })));
+        }
     }
 
     /// The first command of a fix, and the first step that changes something. The risk is that of this step, so it is
@@ -185,21 +202,23 @@ impl Page {
 
     /// A cause that is at least likely has a fix of its own, whatever is behind it. Here its first sentence and the first
     /// step that changes something are enough: the details show the rest. If they find no room, the suspects go before.
-    fn fix_of_likely(&mut self, status: &NodeDiagnosisStatus, from: usize) {
-        let Some(fix) = &status.fix else { return };
-        if status.confidence == Confidence::Possible {
-            return;
-        }
+    /// Returns whether all of it found room.
+    fn fix_of_likely(&mut self, status: &NodeDiagnosisStatus, from: usize) -> bool {
         let before = self.out.len();
+        let Some(fix) = status.fix.as_ref().filter(|_| status.confidence != Confidence::Possible) else {
+            return self.has_room(from);
+        };
         self.line(2, &format!("fix: {}", first_sentence(&fix.summary)));
         let without_step = self.out.len();
         self.first_change(fix, true);
-        if !self.has_room(from) {
-            self.out.truncate(without_step);
+        if self.has_room(from) {
+            return true;
         }
+        self.out.truncate(without_step);
         if !self.has_room(from) {
             self.out.truncate(before);
         }
+        false
     }
 
     /// What the fix does to running pods. An older operator has not said it.

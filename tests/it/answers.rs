@@ -239,7 +239,7 @@ fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
     const CASE: &str = "tests/cases/671-typha-does-not-tolerate-what-calico-node-set/cluster.yaml";
     let answer = run(&["diagnose", "-f", CASE], "");
     answer.says(&["NodeClaim default-ctx5r and 2 more, NotReady or unusable for 26m 45s", "3 are stuck"]);
-    answer.says(&["risk: A change of Deployment calico-typha restarts its pods.", "    check: $ kubectl "]);
+    answer.says(&["risk: A change of Deployment calico-typha restarts its pods.", "check: $ kubectl "]);
     assert!(!answer.out.contains("changes the cluster"), "its command only reads: {}", answer.out);
     assert_eq!(answer.out.matches("NetworkUnavailable (Certain)").count(), 1, "{}", answer.out);
 }
@@ -259,7 +259,10 @@ fn a_machine_is_found_by_its_name_its_instance_and_its_provider_id() {
         assert!(!answer.out.contains("general-a"), "{name}: {}", answer.out);
     }
     let waiting = dump.diagnose(&["general-b", "--now", "2026-01-15T11:51:05Z"]);
-    waiting.says(&["nothing is stuck; general-b waits at Join for 1m, which is normal until 2026-01-15T11:52:05Z"]);
+    waiting.says(&[
+        "nothing is stuck; general-b waits at Join for 1m, which is normal until 2026-01-15T11:52:05Z (2m in all): the \
+         instance was launched, but no Node with its providerID has appeared.",
+    ]);
     let nobody = dump.diagnose(&["nobody"]);
     assert_eq!(nobody.code, Some(2));
     assert!(nobody.err.contains("is called nobody"), "{}", nobody.err);
@@ -432,7 +435,7 @@ fn a_likely_cause_has_its_fix_beside_its_suspects() {
         "source": {"component": "kubelet"}});
     Dump::of(&[node, oom], "2026-01-15T12:00:00Z").diagnose(&["--now", "2026-01-15T12:00:00Z"]).says(&[
         "KubeletStopped (Likely)",
-        "suspect (not proven): MemoryExhausted",
+        "suspect (not proven): InstanceEnded",
         "fix: Replace the node, which removes its pods. …",
     ]);
 }

@@ -228,7 +228,9 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         .collect();
     let stated = suspects::Stated { cause, confidence: finding.confidence };
     let excluded = |suspect: &str| {
-        evaluated.ruled_out.iter().any(|r| r.cause == suspect) || alternatives.iter().any(|a| a.cause == suspect)
+        evaluated.ruled_out.iter().any(|r| r.cause == suspect)
+            || alternatives.iter().any(|a| a.cause == suspect)
+            || rule.is_some() && suspects::repeats(&finding.evidence, suspect)
     };
     let suspects = suspects::most_likely(case, stated, excluded);
     let unknowns = match finding.confidence {

@@ -16,7 +16,7 @@ mod launch;
 mod network;
 mod node;
 
-use crate::api::{Confidence, Grounds, Stage, Suspect, Text};
+use crate::api::{Confidence, Evidence, Grounds, Stage, Suspect, Text};
 use crate::case::Case;
 use crate::rules::{self, unknown};
 use command::SettlingCommand;
@@ -250,6 +250,24 @@ impl Stated<'_> {
             || is_symptom
             || self.confidence == Confidence::Possible && self.cause != candidate.cause
     }
+}
+
+/// Reasons of Events that a verdict states as its cause, with the suspect that would repeat it.
+/// Sources: kubernetes v1.36.3 pkg/kubelet/oom/oom_watcher_linux.go; karpenter-provider-aws v1.14.1
+/// pkg/controllers/interruption/events/events.go.
+const STATED: [(&str, &str); 4] = [
+    ("SystemOOM", "MemoryExhausted"),
+    ("SpotInterrupted", "InstanceEnded"),
+    ("InstanceTerminating", "InstanceEnded"),
+    ("InstanceStopping", "InstanceEnded"),
+];
+
+/// Whether the evidence of a verdict is an Event that says what this suspect would guess.
+pub fn repeats(evidence: &[Evidence], suspect: &str) -> bool {
+    let states = |e: &Evidence| {
+        e.object.starts_with("Event/") && e.field == "reason" && STATED.contains(&(e.observed.as_str(), suspect))
+    };
+    evidence.iter().any(states)
 }
 
 /// At most five suspects, the best first. `excluded` says whether a cause is ruled out or reported elsewhere.

@@ -65,6 +65,9 @@ pub struct WaitingMachine {
     pub since: DateTime<Utc>,
     /// When it counts as stuck.
     pub until: DateTime<Utc>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub because: Text,
 }
 
 /// Pods that wait because of their own requests, as far as the objects show: no machine is stuck, and Karpenter

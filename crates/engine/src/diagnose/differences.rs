@@ -190,8 +190,13 @@ mod tests {
         ];
         let (cluster, mut answer) = answer(ours);
         let until = "2026-01-15T12:05:00Z".parse().unwrap();
-        let waits =
-            WaitingMachine { name: "waits".to_owned(), stage: Stage::Initialize, since: answer.judged.at, until };
+        let waits = WaitingMachine {
+            name: "waits".to_owned(),
+            stage: Stage::Initialize,
+            since: answer.judged.at,
+            until,
+            because: "it waits".into(),
+        };
         answer.judged.waiting = vec![waits];
         let said = differences(&cluster, &answer, &theirs, |_| true);
         let of = |name: &str, reason: &str| {

@@ -2,13 +2,14 @@
 
 use super::{Judgement, judge_case};
 use crate::api::judged::{AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods, WaitingMachine};
-use crate::api::{Confidence, NodeDiagnosis};
+use crate::api::{Confidence, NodeDiagnosis, Text};
 use crate::case::Case;
 use crate::case::judging::Judging;
 use crate::explain::logged::excerpt;
 use crate::objects::input::Input;
 use crate::objects::{NodeClass, Pod};
 use crate::rules;
+use crate::upstream::former_words::Words;
 use crate::upstream::unplaced::is_repeated;
 use std::collections::BTreeSet;
 
@@ -48,7 +49,7 @@ impl Survey {
                 // Without a time, it waits only for a change, such as a machine that drains.
                 Judgement::Waiting(Some(until)) => {
                     let (name, stage, since) = (case.diagnosis_name(), case.stage(), case.wait.since);
-                    waiting.push(WaitingMachine { name, stage, since, until });
+                    waiting.push(WaitingMachine { name, stage, since, until, because: because(&case) });
                 }
                 Judgement::Waiting(None) | Judgement::Healthy => {}
             }
@@ -103,6 +104,15 @@ impl Survey {
 
     fn names(&self) -> BTreeSet<&str> {
         self.diagnoses.iter().filter_map(|d| d.metadata.name.as_deref()).collect()
+    }
+}
+
+/// What a machine waits for, in the words of the kinds that the user has.
+fn because(case: &Case) -> Text {
+    let because = &case.wait.evidence.because;
+    match case.words() {
+        Words::Present => because.clone(),
+        former => former.said(because).into(),
     }
 }
 
