@@ -59,7 +59,7 @@ fn answer(judged: &Judged, diagnoses: &[NodeDiagnosis]) -> String {
         [] => String::new(),
         [one] => {
             let waits = match one.stage {
-                Stage::Ready => "has been NotReady or unusable".to_owned(),
+                Stage::Ready => "has been unusable".to_owned(),
                 stage => format!("waits at {stage:?}"),
             };
             let because = if one.because.is_empty() { String::new() } else { format!(": {}", one.because) };

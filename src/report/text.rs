@@ -152,7 +152,7 @@ impl Page {
         let first = fix.steps.iter().find(|step| step.command.is_some());
         let check = first.filter(|step| step.risk == Risk::Inspect);
         let before = self.out.len();
-        let (Some(check), Some(_)) = (check, first_change(fix)) else {
+        let (Some(check), Some(_)) = (check, acting(fix)) else {
             self.first_change(fix, false);
             check.into_iter().for_each(|check| self.step(check, false));
             return;
@@ -172,7 +172,7 @@ impl Page {
             let risk = if several { first_sentence(disruption) } else { disruption.to_string() };
             self.line(2, &format!("risk: {risk}"));
         }
-        if let Some(step) = first_change(fix) {
+        if let Some(step) = acting(fix) {
             self.step(step, in_words);
         }
     }
@@ -181,7 +181,7 @@ impl Page {
     fn step(&mut self, step: &FixStep, in_words: bool) {
         let Some(command) = step.command.as_deref().map(visible) else { return };
         if in_words || depends(&step.text) {
-            self.line(4, &format!("{}:", step.text.trim_end_matches('.')));
+            self.line(4, &step.text);
         }
         let label = match step.risk {
             Risk::Inspect if step.text.starts_with("Save ") => "save it now".to_owned(),
@@ -310,7 +310,7 @@ impl Page {
 const LINES: usize = 16;
 
 /// The first step that changes something. The risk of a fix begins with it.
-fn first_change(fix: &Fix) -> Option<&FixStep> {
+fn acting(fix: &Fix) -> Option<&FixStep> {
     fix.steps.iter().find(|step| step.risk != Risk::Inspect)
 }
 

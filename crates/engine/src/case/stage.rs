@@ -401,7 +401,11 @@ fn cordon_wait(node: &Node, after_warning: TimeDelta, t: &Thresholds) -> Option<
             after_warning,
             "the Node is Ready, and nothing is scheduled there: its cordon was for an interruption that did not come",
         ),
-        _ => (t.terminate, "the Node is Ready, and nothing is scheduled there: who cordoned it left it so"),
+        _ => (
+            t.terminate,
+            "the Node is Ready, but cordoned: a reboot, a removal or a new driver takes its time, and lifts the cordon \
+             when it is done",
+        ),
     };
     let evidence = Evidence::new(format!("Node/{}", node.name()), cordon.field, cordon.says, because);
     let (stage, symptom) = (Stage::Ready, Symptom::Cordoned);

@@ -72,10 +72,9 @@ fn same_evidence(old: &Evidence, new: &Evidence) -> bool {
 fn same_fix(old: Option<&Fix>, new: Option<&Fix>) -> bool {
     let (Some(old), Some(new)) = (old, new) else { return old.is_none() && new.is_none() };
     let Fix { summary, disruption, steps, documentation } = new;
-    let without_counts =
-        |text: &Option<Text>| text.as_deref().map(|text| text.replace(|c: char| c.is_ascii_digit(), ""));
+    let without_counts = |text: Option<&Text>| text.map(|text| text.replace(|c: char| c.is_ascii_digit(), ""));
     (summary, steps, documentation) == (&old.summary, &old.steps, &old.documentation)
-        && without_counts(disruption) == without_counts(&old.disruption)
+        && without_counts(disruption.as_ref()) == without_counts(old.disruption.as_ref())
 }
 
 fn same_condition(old: &Condition, new: &Condition) -> bool {
