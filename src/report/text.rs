@@ -154,7 +154,12 @@ impl Page {
         let before = self.out.len();
         let (Some(check), Some(_)) = (check, acting(fix)) else {
             self.first_change(fix, false);
-            check.into_iter().for_each(|check| self.step(check, false));
+            if !self.has_room(from) {
+                self.out.truncate(before);
+            }
+            if let Some(check) = check {
+                self.step(check, false);
+            }
             return;
         };
         self.step(check, false);
@@ -180,7 +185,7 @@ impl Page {
     /// The label says what the command is for. One that is right only under a condition has its words above it.
     fn step(&mut self, step: &FixStep, in_words: bool) {
         let Some(command) = step.command.as_deref().map(visible) else { return };
-        if in_words || depends(&step.text) {
+        if in_words || step.risk != Risk::Inspect && depends(&step.text) {
             self.line(4, &step.text);
         }
         let label = match step.risk {
