@@ -76,26 +76,29 @@ pub fn of_fix(steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) 
     let harms = |effect: &Effect<'_>| !matches!(effect, Effect::Harmless(_));
     let mut is_first = true;
     effects.retain(|effect| std::mem::take(&mut is_first) || harms(effect));
-    (!effects.is_empty()).then(|| in_words(&effects).into())
+    (!effects.is_empty()).then(|| in_words(effects).into())
 }
 
 /// One sentence about all objects that Karpenter compares its nodes with, in place of the first of them.
-fn in_words(effects: &[Effect<'_>]) -> String {
+fn in_words(effects: Vec<Effect<'_>>) -> String {
     let drifting: Vec<String> = effects.iter().filter_map(drifting).collect();
-    let mut sentences: Vec<String> = Vec::new();
+    let mut words = String::new();
     for effect in effects {
         let sentence = match effect {
-            Effect::Harmless(sentence) | Effect::Said(sentence) => sentence.clone(),
+            Effect::Harmless(sentence) | Effect::Said(sentence) => sentence,
             Effect::Drift { .. } => format!(
                 "A change of {} lets Karpenter replace running nodes (drift), so their pods move.",
                 drifting.join(" and ")
             ),
         };
-        if !sentences.contains(&sentence) {
-            sentences.push(sentence);
+        if words.is_empty() {
+            words = sentence;
+        } else if !words.contains(&sentence) {
+            words.push(' ');
+            words.push_str(&sentence);
         }
     }
-    sentences.join(" ")
+    words
 }
 
 fn drifting(effect: &Effect<'_>) -> Option<String> {
