@@ -282,7 +282,7 @@ fn of_template<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &
             "A change of {kind} {name} lets Karpenter replace its {nodes} nodes in service (drift), so their pods move."
         ),
         (None, Compared::OutOfService) => {
-            format!("A change of {kind} {name} lets Karpenter replace its nodes (drift), none of which is in service.")
+            format!("A change of {kind} {name} lets Karpenter replace its nodes (drift), but none is in service.")
         }
         (None, Compared::Uncounted | Compared::NoneJoined) => return Effect::Drift { kind, name },
     })
