@@ -205,9 +205,9 @@ impl Page {
         self.out[from..].lines().count() < LINES
     }
 
-    /// A cause that is at least likely has a fix of its own, whatever is behind it. Here its first sentence and the first
-    /// step that changes something are enough: the details show the rest. If they find no room, the suspects go before.
-    /// Returns whether all of it found room.
+    /// A cause that is at least likely has a fix of its own, whatever is behind it. Here its first sentence and the
+    /// first step that changes something are enough: the details show the rest. If they find no room, the suspects go
+    /// before. Returns whether all of it found room.
     fn fix_of_likely(&mut self, status: &NodeDiagnosisStatus, from: usize) -> bool {
         let before = self.out.len();
         let Some(fix) = status.fix.as_ref().filter(|_| status.confidence != Confidence::Possible) else {

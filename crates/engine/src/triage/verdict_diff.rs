@@ -5,9 +5,9 @@ use crate::api::{Condition, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, T
 use crate::remediation::{PUT_BACK, REMOVING, remediated};
 
 /// Whether `new` says the same as `old`. Labels of other tools do not count. Values that change by themselves do not
-/// count either: the first time seen, the end, the time of a condition, the figures of the evidence, how many nodes a fix
-/// replaces. The number of earlier failures counts only if it has doubled. Only the first suspect counts, because each machine that joins or
-/// fails changes the others for its whole class.
+/// count either: the first time seen, the end, the time of a condition, the figures of the evidence, how many nodes a
+/// fix replaces. The number of earlier failures counts only if it has doubled. Only the first suspect counts, because
+/// each machine that joins or fails changes the others for its whole class.
 pub fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     old.spec == new.spec
         && has_labels(old, new)
