@@ -10,6 +10,7 @@ pub mod image_drift;
 pub mod image_fit;
 pub mod instance_questions;
 pub(crate) mod karpenter_ends;
+mod karpenter_rights;
 pub(crate) mod kubelet_exit;
 pub mod launch_blame;
 pub mod launch_error;

@@ -4,6 +4,7 @@ use crate::api::{Blame, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::explain::denial;
+use crate::explain::karpenter_rights;
 use crate::explain::logged::{excerpt, told};
 use crate::objects::{OUT_OF_MEMORY, Pod};
 use crate::upstream::credentials::POD_IDENTITY_AGENT;
@@ -94,17 +95,7 @@ impl KarpenterEnds<'_> {
                 "Install the CustomResourceDefinitions of this version (chart karpenter-crd). Helm does not upgrade \
                  the CustomResourceDefinitions inside a chart.",
             ),
-            Some(Reason::Forbidden) => finding
-                .blaming(Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", deployment))
-                .fix(
-                    "Give Karpenter's ServiceAccount the permission that the log line names: reinstall the chart of \
-                     this version with its ClusterRoles. The ClusterRoles of an older release permit only older kinds.",
-                )
-                .step(
-                    Risk::Inspect,
-                    "See what its ClusterRoles permit",
-                    Some("kubectl get clusterroles -l app.kubernetes.io/name=karpenter -o yaml".to_owned()),
-                ),
+            Some(Reason::Forbidden) => karpenter_rights::onto(case, finding, &fact.last.text, deployment),
             Some(Reason::AccessDenied | Reason::OrganizationPolicy | Reason::PermissionsBoundary) => {
                 denied(finding, fact, pod, namespace)
             }

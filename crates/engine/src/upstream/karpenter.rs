@@ -131,6 +131,8 @@ pub struct Karpenter {
     pub legacy_node_repair: Option<String>,
     /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
     pub reserved_enis: Option<String>,
+    /// The version of the chart that installed it, as the chart's label has it.
+    pub chart: Option<Version>,
     /// VM_MEMORY_OVERHEAD_PERCENT: what Karpenter counts less of memory than EC2 tells, as a fraction.
     pub memory_overhead: Option<String>,
     /// AWS_ENABLE_POD_ENI, as written.
@@ -195,6 +197,7 @@ impl Karpenter {
             feature_gates: ["FEATURE_GATES", "AWS_FEATURE_GATES"].map(env),
             legacy_node_repair: env("LEGACY_NODE_REPAIR"),
             reserved_enis: env("RESERVED_ENIS"),
+            chart: deployment.metadata.label("helm.sh/chart").and_then(chart_version),
             memory_overhead: env("VM_MEMORY_OVERHEAD_PERCENT"),
             enable_pod_eni: env("AWS_ENABLE_POD_ENI"),
             disable_webhook: env("DISABLE_WEBHOOK"),
@@ -355,6 +358,13 @@ pub fn is_karpenter(pod: &Pod) -> bool {
     pod.spec.containers.iter().any(|c| is_karpenter_image(&c.image))
 }
 
+/// `karpenter-1.0.4`, `karpenter-v0.31.0`.
+/// Source: karpenter-provider-aws v1.0.4 charts/karpenter/templates/_helpers.tpl `karpenter.chart`.
+fn chart_version(label: &str) -> Option<Version> {
+    let begins_with_digit = |part: &&str| part.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit());
+    label.split('-').find(begins_with_digit).and_then(Version::parse)
+}
+
 /// The tag of `registry:5000/repo/name:tag@sha256:…`.
 pub fn image_tag(image: &str) -> Option<&str> {
     let name = image.split('@').next()?.rsplit('/').next()?;
@@ -373,6 +383,9 @@ mod tests {
         assert_eq!(Version::parse("latest"), None);
         assert_eq!(image_tag("public.ecr.aws:443/karpenter/controller:1.0.6@sha256:00"), Some("1.0.6"));
         assert_eq!(image_tag("localhost:5000/karpenter/controller"), None);
+        assert_eq!(chart_version("karpenter-1.0.4"), Some(Version(1, 0, 4)));
+        assert_eq!(chart_version("my-karpenter-v0.31.0-rc.1"), Some(Version(0, 31, 0)));
+        assert_eq!(chart_version("karpenter"), None);
     }
 
     fn at(text: &str) -> Karpenter {
@@ -389,6 +402,7 @@ mod tests {
             feature_gates: [None, None],
             legacy_node_repair: None,
             reserved_enis: None,
+            chart: None,
             memory_overhead: None,
             enable_pod_eni: None,
             disable_webhook: None,
