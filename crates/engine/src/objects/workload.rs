@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[serde(default)]
 pub struct Pod {
     pub metadata: Meta,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "of_pod")]
     pub spec: PodSpec,
     #[serde(deserialize_with = "nullable")]
     pub status: PodStatus,
@@ -37,8 +37,8 @@ pub struct PodSpec {
     pub host_network: bool,
     #[serde(deserialize_with = "nullable")]
     pub dns_policy: String,
-    /// Those that a PersistentVolumeClaim gives.
-    #[serde(deserialize_with = "claimed")]
+    /// Those that a PersistentVolumeClaim gives. A template also keeps paths of the Node that it mounts without a type.
+    #[serde(deserialize_with = "read_volumes")]
     pub volumes: Vec<Volume>,
 }
 
@@ -48,6 +48,8 @@ pub struct PodSpec {
 pub struct Volume {
     #[serde(deserialize_with = "nullable")]
     pub persistent_volume_claim: ClaimSource,
+    #[serde(deserialize_with = "nullable")]
+    pub host_path: HostPath,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
@@ -57,11 +59,40 @@ pub struct ClaimSource {
     pub claim_name: String,
 }
 
-/// A zone is what no other volume has: they are not kept.
-fn claimed<'de, D: serde::Deserializer<'de>>(volumes: D) -> Result<Vec<Volume>, D::Error> {
+/// A path of the Node. The kubelet checks it only if it has a type.
+/// Source: kubernetes v1.36.3 pkg/volume/hostpath/host_path.go `checkType`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct HostPath {
+    #[serde(deserialize_with = "nullable")]
+    pub path: String,
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: String,
+}
+
+impl Volume {
+    fn is_claimed(&self) -> bool {
+        !self.persistent_volume_claim.claim_name.is_empty()
+    }
+
+    fn is_untyped_path(&self) -> bool {
+        !self.host_path.path.is_empty() && self.host_path.type_.is_empty()
+    }
+}
+
+/// A zone is what no other volume has, and a path without a type may become a directory: the rest is not kept.
+fn read_volumes<'de, D: Deserializer<'de>>(volumes: D) -> Result<Vec<Volume>, D::Error> {
     let mut volumes: Vec<Volume> = nullable(volumes)?;
-    volumes.retain(|volume| !volume.persistent_volume_claim.claim_name.is_empty());
+    volumes.retain(|volume| volume.is_claimed() || volume.is_untyped_path());
     Ok(volumes)
+}
+
+/// Each of many pods has the paths of its template.
+fn of_pod<'de, D: Deserializer<'de>>(spec: D) -> Result<PodSpec, D::Error> {
+    let mut spec: PodSpec = nullable(spec)?;
+    spec.volumes.retain(Volume::is_claimed);
+    spec.volumes.shrink_to_fit();
+    Ok(spec)
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -420,6 +451,12 @@ impl DaemonSet {
             .flat_map(|c| &c.env)
             .find(|e| e.name == name)
             .map(|e| e.value.as_str())
+    }
+
+    /// Whether its pods mount this path of the Node without a type.
+    pub fn mounts_untyped(&self, path: &str) -> bool {
+        let is_it = |volume: &Volume| volume.host_path.path.trim_end_matches('/') == path.trim_end_matches('/');
+        self.spec.template.spec.volumes.iter().any(|volume| volume.is_untyped_path() && is_it(volume))
     }
 
     pub fn tolerates(&self, taint: &Taint) -> bool {

@@ -3,6 +3,7 @@
 use super::across_images::{self, ImageSplit};
 use super::agent::{Agent, INSTANCE_TYPE};
 use super::behind;
+use super::host_path;
 use super::port;
 use super::proxy_skew::outdated_proxy;
 use super::said::{self, SaidBy};
@@ -229,9 +230,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
                 .unwrap_or_else(|| unexplained(case, node, agent, says, container));
         }
-        Meaning::HostPath { path, kind } => {
-            host_path(node, agent, path, kind, of(Proof::Lasting, fails(""), agent.in_spec("volumes")))
-        }
+        Meaning::HostPath { path, kind } => host_path::of_wrong_kind(case, node, agent, (path, kind), fails, link()),
         Meaning::PortTaken { port } => port::taken(case, agent, port, fails, link()),
         Meaning::NoPodCidr => no_pod_cidr(agent, says, link()),
         Meaning::RunsAsRoot => runs_as_root(agent, says, link()),
@@ -443,27 +442,6 @@ fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Expl
         )
         .step(Risk::Inspect, "See the releases of containerd", "kubectl get nodes -o wide".to_owned())
         .ask("Does the node have a process of that container (crictl ps, ps aux on the node)?", agent.describe())
-}
-
-/// If a pod mounts a missing path without a type, the runtime creates a directory there: a race of two pods.
-/// Source: containerd v2.1.4 internal/cri/opts/spec_linux_opts.go `WithMounts`.
-fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, explanation: Explanation) -> Explanation {
-    let is_no = format!("{path} on it is no {kind}");
-    let fix = format!(
-        "Set the same type in each DaemonSet that mounts {path} (type: FileOrCreate for a file), because one without a \
-         type creates a directory if it starts first. Then remove the path from this node and restart pod {}, or \
-         replace the node, which evicts its pods.",
-        agent.name
-    );
-    explanation
-        .behind(Link::new(format!("Node/{}", node.name()), is_no))
-        .fix(fix)
-        .step(Risk::Inspect, "See what the pod reports", agent.describe())
-        .step(
-            Risk::Inspect,
-            "See which DaemonSets mount the path",
-            format!("kubectl get daemonsets -A -o yaml | grep -A1 'path: {path}$'"),
-        )
 }
 
 /// The kubelet gives a pod the addresses of Services once it has read them.
