@@ -6,6 +6,7 @@
 mod across_images;
 mod agent;
 mod behind;
+mod go_panic;
 mod host_path;
 mod pod;
 mod port;

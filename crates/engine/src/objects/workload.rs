@@ -129,7 +129,8 @@ fn of_host<'de, D: Deserializer<'de>>(ports: D) -> Result<Vec<ContainerPort>, D:
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods
 /// that call AWS. All others are left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 22] = [
+const ENVIRONMENT: [&str; 24] = [
+    "ANNOTATE_POD_IP",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ENABLE_POD_ENI",
     "AWS_FEATURE_GATES",
@@ -141,6 +142,7 @@ const ENVIRONMENT: [&str; 22] = [
     "DISABLE_WEBHOOK",
     "ENABLE_IPv6",
     "ENABLE_POD_ENI",
+    "ENABLE_PREFIX_DELEGATION",
     "FAIL_ON_INIT_ERROR",
     "ENABLE_REBALANCE_MONITORING",
     "ENI_CONFIG_ANNOTATION_DEF",

@@ -3,6 +3,7 @@
 use super::across_images::{self, ImageSplit};
 use super::agent::{Agent, INSTANCE_TYPE};
 use super::behind;
+use super::go_panic;
 use super::host_path;
 use super::port;
 use super::proxy_skew::outdated_proxy;
@@ -701,6 +702,16 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
     if let Some(deeper) = deeper.or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
+    let reports =
+        (Risk::Inspect, "Read its log", format!("kubectl logs -n {namespace} {name} --all-containers --tail=50"));
+    if let Some((because, fix)) = go_panic::known(case, agent, says) {
+        let why = format!("pod {name} fails: {says}; {because}");
+        let blame = agent.in_spec("containers[0].env");
+        return Explanation::new(Proof::Open, why, blame, link)
+            .behind(Link::new(format!("DaemonSet/{set}"), because))
+            .fix(fix)
+            .step(reports.0, reports.1, reports.2);
+    }
     let kube_proxy_runs = case.pods().any(|p| p.daemon_set() == Some(KUBE_PROXY));
     if network_plugin::rank(set).is_some()
         && !kube_proxy_runs
@@ -727,7 +738,9 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
             ))
     } else {
         let why = format!("pod {name} fails: {says}");
-        let fix = if set == vpc_cni::AWS_NODE {
+        let fix = if go_panic::is_bug(says) {
+            go_panic::fix(agent, image.unwrap_or(set))
+        } else if set == vpc_cni::AWS_NODE {
             AWS_NODE_FIX.to_owned()
         } else {
             format!("Read the log of pod {name}: it names the reason.")
@@ -746,11 +759,15 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
             Explanation::new(Proof::Open, why, agent.blame.clone(), link).fix(fix)
         }
     };
-    let explanation = explanation.step(
-        Risk::Inspect,
-        "Read its log",
-        format!("kubectl logs -n {namespace} {name} --all-containers --tail=50"),
-    );
+    let explanation = explanation.step(reports.0, reports.1, reports.2);
+    // The log has said which error, and no setting or instance type excuses it.
+    if go_panic::is_bug(says) {
+        let history = format!("kubectl rollout history daemonset -n {namespace} {set}");
+        return explanation.ask(
+            format!("Is this panic a known bug of {}? Which change came before it?", image.unwrap_or(set)),
+            history,
+        );
+    }
     match (image, node.metadata.label(INSTANCE_TYPE)) {
         // Source: amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `GetInstanceHypervisorFamily` exits on a type that
         // is not in pkg/awsutils/vpc_ip_resource_limit.go; v1.9.1 and later ask EC2.
