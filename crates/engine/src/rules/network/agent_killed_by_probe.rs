@@ -9,6 +9,7 @@ use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod};
 use crate::rules::Rule;
 use crate::upstream::karpenter::{Version, image_tag};
+use crate::upstream::vpc_cni::AWS_NODE;
 use readers::source_text;
 
 pub static RULE: Rule = Rule {
@@ -38,25 +39,23 @@ fn check(case: &Case) -> Opinion {
     let port = moved.as_ref().map_or_else(String::new, |version| {
         format!(". aws-node {version} does not listen on this port any more, only on the socket {SOCKET}")
     });
-    let why = format!("its liveness probe fails{fails}{port}");
+    let short_of_cpu = late && moved.is_none();
+    let cpu = if short_of_cpu { full_cpu(pod, set) } else { String::new() };
+    let why = format!("its liveness probe fails{fails}{port}{cpu}");
     let fix = if moved.is_some() {
         format!(
             "Update DaemonSet {set} with the manifest or chart of its image's version: there, both probes connect to \
              {SOCKET}. This restarts it on every node."
         )
     } else if late {
-        format!(
-            "Raise timeoutSeconds of the liveness and readiness probes of DaemonSet {set} to 5 or more, as its newer \
-             versions do, and raise its CPU request. Both restart it on every node. Pods that use more CPU than they \
-             request keep it from answering."
-        )
+        more_time(set)
     } else {
         format!(
             "Read what pod {name} logged before the kubelet killed it. Its probe gets a bad answer, and during every \
              restart new pods of the node get no network."
         )
     };
-    Finding::new(Confidence::Likely, summary(case, node, set, &why), case.wait.evidence.clone())
+    let finding = Finding::new(Confidence::Likely, summary(case, node, set, &why), case.wait.evidence.clone())
         .with_all(probe.map(|e| of_probe(pod, e)))
         .linked([
             Link::new(format!("Node/{}", node.name()), "Ready, but its new pods get no network during each restart"),
@@ -68,13 +67,55 @@ fn check(case: &Case) -> Opinion {
             Risk::Inspect,
             "See its probes, requests and restarts",
             Some(format!("kubectl describe pod -n {namespace} {name}")),
+        );
+    if moved.is_some() {
+        return finding.into();
+    }
+    let finding = if short_of_cpu {
+        finding.unknown(
+            "Is the CPU of the Node full, and which pods use more of it than they request?",
+            format!("kubectl describe node {}", node.name()),
         )
-        .unknown("Which pods take the CPU of the Node?", format!("kubectl describe node {}", node.name()))
+    } else {
+        finding
+    };
+    finding
         .unknown(
             "Which error does it log before the kubelet kills it?",
             format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50"),
         )
         .into()
+}
+
+/// The link between a late answer and the CPU, as a sentence of its own. A container gets CPU time in proportion to its
+/// request if the others want all of it.
+/// Source: kubernetes v1.36.3 pkg/kubelet/cm/helpers_linux.go `MilliCPUToShares`.
+fn full_cpu(pod: &Pod, set: &str) -> String {
+    const LATE: &str = ". An answer comes too late mostly because other pods use all CPU of the Node";
+    let containers = &pod.spec.containers;
+    let container = containers.iter().find(|container| container.name == set).or(containers.first());
+    match container.map(|container| container.resources.requests.get("cpu")) {
+        Some(Some(cpu)) => format!("{LATE}: then the container gets little more than the {cpu} CPU that it requests"),
+        Some(None) => format!("{LATE}: then a container that requests no CPU gets almost none"),
+        None => LATE.to_owned(),
+    }
+}
+
+/// Sources: amazon-vpc-cni-k8s v1.9.3, v1.10.0, v1.10.2 config/master/aws-k8s-cni.yaml;
+/// grpc-ecosystem/grpc-health-probe main.go, which gives up after one second by itself.
+fn more_time(set: &str) -> String {
+    let how = if *set == *AWS_NODE {
+        format!(
+            "Give the probes of DaemonSet {set} more time, as the VPC CNI's manifest does since 1.10: timeoutSeconds \
+             10, and in their command -connect-timeout=5s and -rpc-timeout=5s."
+        )
+    } else {
+        format!("Raise timeoutSeconds of the liveness and readiness probes of DaemonSet {set} to 5 or more.")
+    };
+    format!(
+        "{how} Also raise its CPU request. Both restart it on every node. Raise the requests of pods that use more CPU \
+         than they request."
+    )
 }
 
 fn summary(case: &Case, node: &Node, set: &str, why: &str) -> String {
