@@ -95,6 +95,9 @@ pub enum Trouble {
     Unexplained,
     /// Karpenter itself ends: no machine's trouble, and everybody's.
     KarpenterEnds,
+    /// The network plugin attaches no further interface. Each full Node says so: it explains pods without an address,
+    /// and stops no machine.
+    InterfaceLimit,
 }
 
 /// Why a request failed, as its error text ends.

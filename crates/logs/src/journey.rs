@@ -66,6 +66,9 @@ impl Journey {
     /// A fault is over when the machine got past what it blocks, or when nobody complains any more, and what comes only
     /// now and then was none.
     fn is_open(&self, fact: &Fact) -> bool {
+        if fact.trouble == Trouble::InterfaceLimit {
+            return false;
+        }
         let ends_again = self.kubelet_ends_again();
         let passed = self.milestones.range(fact.blocks..);
         let mut past =

@@ -58,6 +58,14 @@ fn every_row_knows_its_sample() {
 }
 
 #[test]
+fn that_the_limit_of_interfaces_is_reached_stops_no_machine() {
+    let is_limit = |row: &Row| row.proves == Some(Trouble::InterfaceLimit);
+    let (_, row) = all().find(|(_, row)| is_limit(row)).expect("a row of the VPC CNI");
+    let journey = read(&row.sample);
+    assert_eq!((journey.facts.len(), journey.open().len(), journey.complains()), (1, 0, false));
+}
+
+#[test]
 fn what_a_row_takes_back_is_a_row_and_no_trouble_any_more() {
     let undoing: Vec<_> = all().filter_map(|(program, row)| Some((program, row.undoes.clone()?, row))).collect();
     assert!(!undoing.is_empty());

@@ -444,6 +444,7 @@ pub fn logged_wait(judging: Judging, log: &MachineLog) -> Option<Wait> {
         (Some((Phase::Registered | Phase::Ready, _)), _) => Stage::Ready,
         // What runs in a pod runs on a machine that has joined.
         _ if root.is_some_and(|fact| runs_in_pods(&fact.program)) => Stage::Ready,
+        (_, None) if journey.facts.iter().any(|fact| runs_in_pods(&fact.program)) => Stage::Ready,
         _ => Stage::Join,
     };
     // Of a Node that is there a complaint or two may be of a pod that only just came.
