@@ -726,7 +726,6 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("342-bottlerocket-userdata-folded-into-one-line", "a refused launch"),
     ("347-bottlerocket-big-volume-on-the-wrong-device", "a Node without room"),
     ("344-windows-ipam-switched-off", "a Node that waits for addresses"),
-    ("349-no-contiguous-block-for-a-prefix", "a Node that has no addresses left"),
     ("39-insufficient-capacity-g4dn", "a refused launch"),
     ("404-pause-image-name-without-tag", "a Node whose pods do not start"),
     ("407-account-default-puts-tags-into-imds", "a refused launch"),

@@ -10,6 +10,7 @@ pub(crate) mod controller_role;
 pub mod custom_networking;
 pub mod image_selection;
 pub mod instance_state;
+pub(crate) mod ipamd;
 pub(crate) mod kernel_module;
 pub mod key_users;
 pub(crate) mod kubelet_skew;
