@@ -28,6 +28,7 @@ pub(crate) mod proxy;
 pub mod recent_edits;
 pub mod requested_resources;
 pub mod role_in_use;
+pub(crate) mod short_resource;
 pub mod slip;
 pub mod told_by_aws;
 pub(crate) mod volume_refusal;

@@ -25,9 +25,44 @@ pub(crate) fn parse(text: &str) -> Option<f64> {
     })
 }
 
+/// The quantity of a resource as people read it: `1690m` of cpu is `1.69`, `1916904192` of memory is `1.8Gi`.
+pub(crate) fn shown(resource: &str, quantity: &str) -> String {
+    const MIB: f64 = 1_048_576.0;
+    let Some(number) = parse(quantity) else { return quantity.to_owned() };
+    let short = |number: f64, digits: usize| {
+        let text = format!("{number:.digits$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    };
+    match resource {
+        "cpu" if number >= 0.01 => short(number, 2),
+        "memory" | "ephemeral-storage" if number >= 1024.0 * MIB => format!("{}Gi", short(number / 1024.0 / MIB, 1)),
+        "memory" | "ephemeral-storage" if number >= MIB => format!("{}Mi", short(number / MIB, 0)),
+        _ => quantity.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, shown};
+
+    #[test]
+    fn quantities_are_shown_as_people_read_them() {
+        for (resource, quantity, text) in [
+            ("cpu", "1690m", "1.69"),
+            ("cpu", "8", "8"),
+            ("cpu", "20", "20"),
+            ("cpu", "1m", "1m"),
+            ("memory", "1916904192", "1.8Gi"),
+            ("memory", "96Gi", "96Gi"),
+            ("memory", "128Mi", "128Mi"),
+            ("memory", "100", "100"),
+            ("memory", "many", "many"),
+            ("nvidia.com/gpu", "1", "1"),
+            ("pods", "12", "12"),
+        ] {
+            assert_eq!(shown(resource, quantity), text, "{quantity} of {resource}");
+        }
+    }
 
     #[test]
     fn quantities_are_numbers() {

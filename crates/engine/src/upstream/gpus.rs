@@ -32,9 +32,39 @@ pub fn has_no_gpu(family: &str) -> bool {
     is_of_series || NEURON.contains(&family)
 }
 
+/// Why Karpenter counts no GPU of a maker for an instance type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoGpu {
+    /// Its GPUs are from this other maker.
+    OtherMaker(&'static str),
+    /// It has a GPU or a part of one, but EC2 reports a count of 0.
+    NotReported,
+    /// It has no GPU.
+    Without,
+}
+
+/// Why an instance type, or each type of a family, has none of a GPU resource. `None` if it has some, or if nodewhy
+/// does not know.
+/// Sources: Amazon EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances";
+/// karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `nvidiaGPUs`, `amdGPUs` (by `GpuInfo`);
+/// aws/karpenter-provider-aws#8368 (0 for p5.4xlarge and g6f) and docs "Troubleshooting" (gr6f).
+pub fn why_without(resource: &str, type_or_family: &str) -> Option<NoGpu> {
+    const NVIDIA: [&str; 15] =
+        ["g3", "g3s", "g4dn", "g5", "g5g", "g6", "g6e", "gr6", "p2", "p3", "p3dn", "p4d", "p4de", "p5e", "p5en"];
+    let family = type_or_family.split('.').next().unwrap_or(type_or_family);
+    let is_uncounted = ["g6f", "gr6f"].contains(&family) || type_or_family == "p5.4xlarge";
+    match resource {
+        "nvidia.com/gpu" | "amd.com/gpu" if has_no_gpu(family) => Some(NoGpu::Without),
+        "nvidia.com/gpu" if family == "g4ad" => Some(NoGpu::OtherMaker("AMD")),
+        "nvidia.com/gpu" if is_uncounted => Some(NoGpu::NotReported),
+        "amd.com/gpu" if NVIDIA.contains(&family) => Some(NoGpu::OtherMaker("NVIDIA")),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{has_no_gpu, is_family, requires_gpu};
+    use super::{NoGpu, has_no_gpu, is_family, requires_gpu, why_without};
     use crate::objects::Requirement;
     use serde_json::json;
 
@@ -49,6 +79,23 @@ mod tests {
         {
             assert!(!has_no_gpu(family), "{family}");
         }
+    }
+
+    #[test]
+    fn a_type_has_the_gpus_of_one_maker_and_as_many_as_ec2_reports() {
+        let nvidia = |type_: &str| why_without("nvidia.com/gpu", type_);
+        assert_eq!(nvidia("g4ad"), Some(NoGpu::OtherMaker("AMD")));
+        assert_eq!(nvidia("g4ad.2xlarge"), Some(NoGpu::OtherMaker("AMD")));
+        assert_eq!(nvidia("gr6f.4xlarge"), Some(NoGpu::NotReported));
+        assert_eq!(nvidia("p5.4xlarge"), Some(NoGpu::NotReported));
+        assert_eq!(nvidia("m7i.large"), Some(NoGpu::Without));
+        assert_eq!(why_without("amd.com/gpu", "g5.xlarge"), Some(NoGpu::OtherMaker("NVIDIA")));
+        // They have some, or another type of the family has, or nodewhy does not know them.
+        for type_ in ["p5", "p5.48xlarge", "g4dn", "g6.xlarge", "g9x", "p5x.4xlarge", ""] {
+            assert_eq!(nvidia(type_), None, "{type_}");
+        }
+        assert_eq!(why_without("amd.com/gpu", "g4ad"), None);
+        assert_eq!(why_without("aws.amazon.com/neuron", "g4ad"), None);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! No instance type of a NodePool is large enough for pods, but not because of the pods' size. The reasons are a
 //! resource that Karpenter knows for no instance type, a volume that is too small, and DaemonSets that take the node.
 
+mod no_device;
+
+use self::no_device::no_device;
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::extended::Offer;
@@ -9,7 +12,7 @@ use crate::case::unplaced::{Lack, POD_ENI, Unplaced, Why, requested};
 use crate::explain::commands;
 use crate::facts::workload::PodWorkload;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, NodePool, Requirement, quantity};
+use crate::objects::{DaemonSet, Node, NodePool, quantity};
 use crate::rules::Rule;
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::overhead::{self, MIB};
@@ -49,7 +52,7 @@ fn check(case: &Case) -> Opinion {
     );
     match lack.why {
         Why::Unknown { of_daemons } => unknown(case, pool, &told, &lack, of_daemons, &of_pod, event),
-        Why::NoDevice => no_device(pool, &told, &lack, &of_pod, event),
+        Why::NoDevice => no_device(case, pool, &told, &lack, &of_pod, event),
         Why::Multiplied { offer } => multiplied(pool, &lack, &offer, &of_pod, event),
         Why::SmallVolume { gib } => small_volume(case, pool, &lack, gib, &of_pod, event),
         Why::Reckoned { machine } => reckoned(case, pool, &lack, machine, &of_pod, event),
@@ -161,43 +164,6 @@ fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Findin
         "Let Karpenter count the resource (its pods restart)",
         Some(format!("kubectl set env -n {namespace} deployment/{name} AWS_ENABLE_POD_ENI=true")),
     )
-}
-
-/// The requirements that decide which instance types a NodePool allows.
-const TYPES: [&str; 3] =
-    ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-category"];
-
-/// Source: docs "Troubleshooting", "Pods requesting nvidia.com/gpu are not scheduled on g6f fractional GPU instances"
-/// (karpenter-provider-aws website/content/en/docs/troubleshooting.md).
-fn no_device(pool: &NodePool, told: &Unplaced, lack: &Lack, of_pod: &str, event: Evidence) -> Finding {
-    let (name, resource) = (pool.name(), lack.resource);
-    let total = told.total(pool).into_iter().map(|(resource, asked)| format!("{resource} {asked}"));
-    let total = total.collect::<Vec<_>>().join(", ");
-    let of_types = |r: &&Requirement| TYPES.contains(&r.key.as_str());
-    let allowed: Vec<String> =
-        pool.spec.template.spec.requirements.iter().filter(of_types).map(Requirement::shown).collect();
-    let allowed = allowed.join(", ");
-    Finding::new(
-        Confidence::Certain,
-        format!(
-            "NodePool {name} launches nothing for {of_pod}, which selects it by name: none of the allowed instance \
-             types ({allowed}) has enough resources for it and the DaemonSets, as Karpenter counts: {total}."
-        ),
-        event,
-    )
-    .with(Evidence::new(
-        format!("NodePool/{name}"),
-        "spec.template.spec.requirements",
-        allowed,
-        format!("no node of this NodePool has had {resource} either"),
-    ))
-    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix(
-        "Allow larger instance types, or types that have the device. Karpenter counts 7.5 % less memory than EC2 \
-         (vmMemoryOverheadPercent). EC2 counts the fractional GPUs of g6f and gr6f as none: a NodeOverlay (feature \
-         gate NodeOverlay) can declare them.",
-    )
-    .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
 }
 
 /// Source: kubernetes-sigs/karpenter#729: Karpenter does not count shared devices.
