@@ -77,20 +77,85 @@ pub struct Template {
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(from = "WrittenTemplateSpec", into = "WrittenTemplateSpec")]
 pub struct TemplateSpec {
-    #[serde(deserialize_with = "nullable")]
     pub node_class_ref: NodeClassRef,
-    #[serde(deserialize_with = "nullable")]
     pub requirements: Vec<Requirement>,
-    #[serde(deserialize_with = "nullable")]
+    /// The `minValues` of requirements, by key. NodeClaims have many requirements, so [`Requirement`] has no field for it.
+    pub min_values: Vec<(Interned, u32)>,
     pub taints: Vec<Taint>,
-    #[serde(deserialize_with = "nullable")]
     pub startup_taints: Vec<Taint>,
     pub expire_after: Option<String>,
     /// The kubelet's settings, where v1beta1 had them.
-    #[serde(deserialize_with = "nullable", serialize_with = "masked_values")]
     pub kubelet: BTreeMap<String, serde_json::Value>,
+}
+
+/// The same as users write it.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenTemplateSpec {
+    #[serde(deserialize_with = "nullable")]
+    node_class_ref: NodeClassRef,
+    #[serde(deserialize_with = "nullable")]
+    requirements: Vec<WrittenRequirement>,
+    #[serde(deserialize_with = "nullable")]
+    taints: Vec<Taint>,
+    #[serde(deserialize_with = "nullable")]
+    startup_taints: Vec<Taint>,
+    expire_after: Option<String>,
+    #[serde(deserialize_with = "nullable", serialize_with = "masked_values")]
+    kubelet: BTreeMap<String, serde_json::Value>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenRequirement {
+    #[serde(deserialize_with = "nullable")]
+    key: Interned,
+    #[serde(deserialize_with = "nullable")]
+    operator: Interned,
+    #[serde(deserialize_with = "nullable")]
+    values: Box<[Interned]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_values: Option<u32>,
+}
+
+impl From<WrittenTemplateSpec> for TemplateSpec {
+    fn from(written: WrittenTemplateSpec) -> Self {
+        let mut min_values = Vec::new();
+        let mut requirements = Vec::with_capacity(written.requirements.len());
+        for WrittenRequirement { key, operator, values, min_values: min } in written.requirements {
+            min_values.extend(min.map(|min| (key.clone(), min)));
+            requirements.push(Requirement { key, operator, values });
+        }
+        Self {
+            node_class_ref: written.node_class_ref,
+            requirements,
+            min_values,
+            taints: written.taints,
+            startup_taints: written.startup_taints,
+            expire_after: written.expire_after,
+            kubelet: written.kubelet,
+        }
+    }
+}
+
+impl From<TemplateSpec> for WrittenTemplateSpec {
+    fn from(spec: TemplateSpec) -> Self {
+        let min_of = |key: &Interned| spec.min_values.iter().find(|(own, _)| own == key).map(|(_, min)| *min);
+        let written = |Requirement { key, operator, values }| {
+            let min_values = min_of(&key);
+            WrittenRequirement { key, operator, values, min_values }
+        };
+        Self {
+            requirements: spec.requirements.into_iter().map(written).collect(),
+            node_class_ref: spec.node_class_ref,
+            taints: spec.taints,
+            startup_taints: spec.startup_taints,
+            expire_after: spec.expire_after,
+            kubelet: spec.kubelet,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -187,8 +252,15 @@ impl NodePool {
     /// Source: core v1.14.3 pkg/apis/v1/nodepool.go `NodePool.Hash`: the template without its requirements.
     pub fn has_same_template(&self, other: &Self) -> bool {
         // Every field is named, so that a new one has to be thought of.
-        let TemplateSpec { node_class_ref, requirements: _, taints, startup_taints, expire_after, kubelet } =
-            &self.spec.template.spec;
+        let TemplateSpec {
+            node_class_ref,
+            requirements: _,
+            min_values: _,
+            taints,
+            startup_taints,
+            expire_after,
+            kubelet,
+        } = &self.spec.template.spec;
         let (meta, theirs) = (&self.spec.template.metadata, &other.spec.template);
         (&meta.labels, &meta.annotations) == (&theirs.metadata.labels, &theirs.metadata.annotations)
             && (node_class_ref, taints, startup_taints)

@@ -1,5 +1,8 @@
 //! The API server rejects the NodeClaims that Karpenter creates for a NodePool, and only Karpenter's log says so.
 
+mod min_values;
+
+use self::min_values::narrowed;
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
@@ -12,7 +15,7 @@ pub static RULE: Rule = Rule {
     cause: "NodeClaimRefused",
     summary: "The API server rejects the NodeClaims that Karpenter creates for a NodePool",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::Logs],
+    reads: &[Input::NodePools, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only in Karpenter's log",
     page: include_str!("../../../pages/NodeClaimRefused.md"),
@@ -30,7 +33,7 @@ fn check(case: &Case) -> Opinion {
         template.spec.requirements.len(),
         template.metadata.labels.iter().count()
     );
-    Finding::new(
+    let finding = Finding::new(
         root.confidence(),
         format!(
             "The API server rejects the NodeClaims that Karpenter creates for NodePool {name}{often}: {}.",
@@ -45,12 +48,32 @@ fn check(case: &Case) -> Opinion {
         "they become requirements of a NodeClaim, together with what its pods request",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(origin(error)))
-    .fix(
-        "Change what the message names in the NodePool, so that its NodeClaims for these pods are valid. A later \
-         Karpenter may allow it unchanged.",
-    )
-    .step(Risk::Mutating, "Change the NodePool", Some(format!("kubectl edit nodepool {name}")))
-    .into()
+    .step(Risk::Mutating, "Change the NodePool", Some(format!("kubectl edit nodepool {name}")));
+    let Some(few) = narrowed(case, pool, error) else {
+        return finding
+            .fix(
+                "Change what the message names in the NodePool, so that its NodeClaims for these pods are valid. A \
+                 later Karpenter may allow it unchanged.",
+            )
+            .into();
+    };
+    let field = if few.by_volume { "spec.volumes" } else { "spec.nodeSelector, spec.affinity" };
+    finding
+        .adding(&few.sentence(name))
+        .with(Evidence::new(
+            format!("Pod/{}", few.pod.metadata.name),
+            field,
+            few.key.to_owned(),
+            "its NodeClaim gets no more values of this label than the pod and its volumes leave",
+        ))
+        .fix(format!(
+            "Lower minValues of {} in NodePool {name} from {} to {}, or remove it. A later Karpenter may allow it \
+             unchanged.",
+            few.key,
+            few.min,
+            few.left.max(1)
+        ))
+        .into()
 }
 
 /// The field of the NodePool that the rejected field of the NodeClaim comes from.
