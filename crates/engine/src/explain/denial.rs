@@ -6,6 +6,44 @@ use crate::case::finding::Finding;
 use crate::objects::NodeClaim;
 use logs::fact::Fact;
 
+const DENIED: &str = " is not authorized to perform: ";
+const ENCODED: &str = "Encoded authorization failure message: ";
+
+/// A message of AWS that denies a call, in at most so many characters: who, which call, on what. It drops the name of
+/// the session, which changes with every try, and the encoded message. `None` if the message denies no call.
+///
+/// Source: IAM user guide, "Troubleshoot access denied error messages".
+pub(crate) fn shortened(message: &str, most: usize) -> Option<String> {
+    let (user, call) = message.split_once(DENIED)?;
+    let user = without_session(user);
+    let call = match call.split_once(ENCODED) {
+        Some((before, code)) => {
+            let after = code.split_once(char::is_whitespace).map_or("", |(_, after)| after);
+            format!("{before}{ENCODED}… {after}").trim_end().to_owned()
+        }
+        None => call.to_owned(),
+    };
+    let whole = format!("{user}{DENIED}{call}");
+    if whole.chars().count() <= most {
+        return Some(whole);
+    }
+    // What is denied says more than the words before it.
+    let front = user.rfind("User: ").and_then(|at| user.get(at..)).unwrap_or(&user);
+    let denied = format!("… {front}{DENIED}{call}");
+    if denied.chars().count() <= most {
+        return Some(denied);
+    }
+    Some(denied.chars().take(most.saturating_sub(1)).chain(['…']).collect())
+}
+
+/// `User: arn:aws:sts::1:assumed-role/NAME/SESSION` becomes `User: …/NAME/…`.
+fn without_session(user: &str) -> String {
+    let Some((arn, role)) = user.rsplit_once(":assumed-role/") else { return user.to_owned() };
+    let name = role.split('/').next().unwrap_or(role);
+    let front = arn.rsplit_once(' ').map_or(String::new(), |(front, _)| format!("{front} "));
+    format!("{front}…/{name}/…")
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Denial<'w> {
     pub(crate) call: &'w str,
@@ -78,4 +116,44 @@ fn older_than_pool(case: &Case, claim: &NodeClaim) -> Option<Evidence> {
             ),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENCODED, shortened};
+
+    const BEGIN: &str = "creating instance, with fleet error(s), UnauthorizedOperation: You are not authorized to \
+                         perform this operation. ";
+
+    #[test]
+    fn a_denial_keeps_the_call_and_the_resource() {
+        let user = "User: arn:aws-cn:sts::494949494949:assumed-role/Karpenter-cn/1729663020114427393";
+        let call = "is not authorized to perform: iam:PassRole on resource: arn:aws-cn:iam::494949494949:role/node";
+        let message = format!("{BEGIN}{user} {call}");
+        let kept = format!("{BEGIN}User: …/Karpenter-cn/… {call}");
+        assert_eq!(shortened(&message, 240).as_deref(), Some(kept.as_str()));
+        let kept = format!("… User: …/Karpenter-cn/… {call}");
+        assert_eq!(shortened(&message, 160).as_deref(), Some(kept.as_str()));
+        let cut = shortened(&message, 60).expect("a denial");
+        assert_eq!(cut, "… User: …/Karpenter-cn/… is not authorized to perform: iam:…");
+    }
+
+    #[test]
+    fn the_encoded_message_is_left_out() {
+        let message = format!(
+            "User: arn:aws:sts::1:assumed-role/k/s is not authorized to perform: ec2:RunInstances on resource: r \
+             because no policy allows it. {ENCODED}{} status code: 403",
+            "x".repeat(600)
+        );
+        let kept = "User: …/k/… is not authorized to perform: ec2:RunInstances on resource: r because no policy allows \
+                    it. Encoded authorization failure message: … status code: 403";
+        assert_eq!(shortened(&message, 240).as_deref(), Some(kept));
+    }
+
+    #[test]
+    fn other_messages_and_users_stay() {
+        assert_eq!(shortened("InsufficientInstanceCapacity: none", 10), None);
+        let user = "User: arn:aws:iam::1:user/ops is not authorized to perform: ec2:RunInstances";
+        assert_eq!(shortened(user, 240).as_deref(), Some(user));
+    }
 }

@@ -48,6 +48,20 @@ impl LaunchError {
         Self { exact: false, ..self }
     }
 
+    /// The fix, and what only partition aws-cn needs.
+    /// Sources: AWS China user guide, "Endpoints and ARNs" (service principals of EC2);
+    /// terraform-aws-modules/terraform-aws-eks#3057.
+    pub(crate) fn fix_for(&self, message: &str) -> String {
+        if self.names.contains(&"iam:PassRole") && message.contains("arn:aws-cn:") {
+            return format!(
+                "{} If a policy allows it already, look at its condition iam:PassedToService: in China it must be \
+                 ec2.amazonaws.com.cn.",
+                self.fix
+            );
+        }
+        self.fix.to_owned()
+    }
+
     /// Whether a policy lacks a permission, as far as the error shows.
     pub(crate) fn names_missing_right(&self) -> bool {
         self.names.contains(&"Unauthorized")
@@ -556,6 +570,15 @@ mod tests {
             assert!(why(text).contains(part), "{text}: {}", why(text));
         }
         assert!(named("Instance launch failed").is_none());
+    }
+
+    #[test]
+    fn the_service_of_china_is_named_in_china_only() {
+        let fix = |message: &str| named(message).map(|error| error.fix_for(message)).unwrap_or_default();
+        let pass_role = "is not authorized to perform: iam:PassRole on resource: ";
+        assert!(fix(&format!("{pass_role}arn:aws-cn:iam::1:role/n")).contains("must be ec2.amazonaws.com.cn"));
+        assert!(!fix(&format!("{pass_role}arn:aws:iam::1:role/n")).contains("amazonaws"));
+        assert!(!fix("UnauthorizedOperation: arn:aws-cn:ec2:cn-north-1:1:instance/*").contains("amazonaws"));
     }
 
     #[test]

@@ -573,6 +573,9 @@ pub(crate) fn excerpt(text: &str) -> String {
     if length <= LONGEST {
         return text.to_owned();
     }
+    if let Some(denied) = denial::shortened(text, LONGEST) {
+        return denied;
+    }
     let begin: String = text.chars().take(LONGEST / 3).collect();
     let end: String = text.chars().skip(length - LONGEST * 2 / 3).collect();
     let (begin, end) = (without_cut_end(&begin), without_cut_begin(&end));

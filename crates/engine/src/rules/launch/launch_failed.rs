@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
+use crate::explain::denial;
 use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::explain::logged::{self, Root};
@@ -89,7 +90,10 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(confidence, summary, evidence)
         .with_all(logged.as_ref().map(Root::evidence))
         .with_all(line.map(|fact| logged::told(fact, "Karpenter logs this each time that it tries to launch it")))
-        .fix(of_role(known.map_or("Change what the message names. It is AWS's own message.", |e| e.fix)));
+        .fix(known.map_or_else(
+            || "Change what the message names. It is AWS's own message.".to_owned(),
+            |error| of_role(&error.fix_for(&launched.message)),
+        ));
     let finding = match unsynced(case, claim) {
         Some(fact) => {
             finding.adding(UNSYNCED).with(logged::told(fact, "it launches nothing for other NodePools meanwhile"))
@@ -255,8 +259,12 @@ fn said(launched: &Condition) -> String {
     const ENOUGH: usize = 240;
     // Half a secret no longer looks like a secret.
     let message = source_text::mask(launched.message.trim_end_matches('.'));
-    let cut: String = message.chars().take(ENOUGH).collect();
-    let cut = if cut.len() < message.len() { cut + "…" } else { cut };
+    let is_long = message.chars().count() > ENOUGH;
+    let denied = if is_long { denial::shortened(&message, ENOUGH) } else { None };
+    let cut = denied.unwrap_or_else(|| message.chars().take(ENOUGH).chain(is_long.then_some('…')).collect());
+    // Karpenter cuts it too: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/launch.go `truncateMessage`.
+    let is_cut = launched.message.ends_with("...") && !cut.ends_with('…');
+    let cut = if is_cut { cut + "…" } else { cut };
     if cut.is_empty() { launched.reason.to_string() } else { format!("{}: {cut}", launched.reason) }
 }
 

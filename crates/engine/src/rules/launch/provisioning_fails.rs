@@ -413,7 +413,7 @@ fn refused_launch(case: &Case, round: FailingRound, error: &str) -> Option<Findi
     let known = launch_error::named(error).filter(|_| is_of_launch(round.fact))?;
     let why = format!("AWS refuses the launch: {} ({})", known.why, logged::excerpt(error));
     let confidence = if known.exact { Confidence::Certain } else { Confidence::Likely };
-    let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(known.fix);
+    let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(known.fix_for(error));
     let finding = match known.command {
         Some(command) => finding.step(Risk::Inspect, "See what AWS reports", Some(command.to_owned())),
         None => finding,
