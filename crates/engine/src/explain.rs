@@ -17,6 +17,7 @@ pub mod launch_error;
 pub(crate) mod logged;
 pub mod network_path;
 pub mod pull;
+pub(crate) mod pulls_by_image;
 pub mod repair;
 pub(crate) mod shut_budget;
 pub(crate) mod spent_budget;

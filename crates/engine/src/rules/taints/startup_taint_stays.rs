@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::agent_chain::of_pod;
 use crate::explain::explanation::Proof;
+use crate::explain::pulls_by_image::pulls_by_image;
 use crate::explain::startup_taints::{ask_remover, explain, never_removes, pod_of, staying};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
@@ -114,14 +115,21 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
     let mut explanation = of_pod(case, node, pod);
     // That the taint waits for this pod nobody says.
     explanation.proof = Proof::Open;
-    let name = node.name();
+    let (name, set) = (node.name(), pod.daemon_set().unwrap_or_default());
+    let by_image = pulls_by_image(case, pod);
+    let waits = match &by_image {
+        Some(by_image) => format!("Its remover may wait for DaemonSet {set}. {}", by_image.sentences()),
+        None => {
+            format!("Its remover may wait for DaemonSet {set}, whose {}.", explanation.why.trim_end_matches('.'))
+        }
+    };
     let summary = format!(
-        "Startup taint {taint} has been on Node {name} since {}, but other nodes of the pool lost it: its remover may \
-         wait for DaemonSet {}, whose {}.",
-        case.since(),
-        pod.daemon_set().unwrap_or_default(),
-        explanation.why.trim_end_matches('.')
+        "Startup taint {taint} has been on Node {name} since {}, but other nodes of the pool lost it. {waits}",
+        case.since()
     );
+    if let Some(by_image) = by_image {
+        explanation = by_image.onto(case, explanation);
+    }
     let evidence = Evidence::new(
         format!("Node/{name}"),
         "spec.taints",
