@@ -25,7 +25,7 @@ pub mod missing_driver;
 pub mod node_image;
 pub mod other_family;
 mod out_of_service;
-mod pod_requests;
+pub(crate) mod pod_requests;
 pub mod pool_wait;
 pub mod port_held;
 mod reboot;

@@ -5,7 +5,7 @@ use crate::objects::{Container, Pod, quantity};
 /// The least and the most of a resource that a pod takes on a node. nodewhy does not read whether an init container
 /// keeps running, so both are possible.
 /// Source: kubernetes v1.36.3 staging/src/k8s.io/component-helpers/resource/helpers.go `PodRequests`.
-pub(super) fn takes(pod: &Pod, resource: &str) -> (f64, f64) {
+pub(crate) fn takes(pod: &Pod, resource: &str) -> (f64, f64) {
     let of =
         |container: &Container| container.resources.requests.get(resource).and_then(quantity::parse).unwrap_or(0.0);
     let main: f64 = pod.spec.containers.iter().map(of).sum();

@@ -12,6 +12,7 @@ mod pod;
 mod port;
 mod proxy_skew;
 mod refusal;
+mod room;
 mod said;
 mod words;
 

@@ -1,5 +1,6 @@
 //! Pods and what makes them: DaemonSets and Deployments.
 
+use super::intern::Interned;
 use super::quote::steady;
 use super::{Affinity, Condition, Meta, Resources, Taint, conditions, message, nullable};
 use chrono::{DateTime, Utc};
@@ -33,6 +34,8 @@ pub struct PodSpec {
     pub init_containers: Vec<Container>,
     #[serde(deserialize_with = "nullable")]
     pub service_account_name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub priority_class_name: Interned,
     #[serde(deserialize_with = "nullable")]
     pub host_network: bool,
     #[serde(deserialize_with = "nullable")]

@@ -7,6 +7,7 @@ use super::go_panic;
 use super::host_path;
 use super::port;
 use super::proxy_skew::outdated_proxy;
+use super::room::no_room;
 use super::said::{self, SaidBy};
 use super::words::{Meaning, last_words, meaning};
 use super::{reads, without_pod};
@@ -38,7 +39,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Explanation {
         return meant(case, node, &agent, &last_words(&pull::unwrapped(&said)), &before, Some(container));
     }
     if let Some(said) = pod.unscheduled() {
-        return unscheduled(&agent, said);
+        return unscheduled(case, node, &agent, said);
     }
     // While a sandbox or a volume fails, its containers only wait: an event says why.
     let waits = !pod.is_ready();
@@ -116,10 +117,17 @@ fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Eve
 }
 
 /// A pod without a node, though its DaemonSet created it for this one.
-fn unscheduled(agent: &Agent, said: &str) -> Explanation {
+fn unscheduled(case: &Case, node: &Node, agent: &Agent, said: &str) -> Explanation {
     let said = source_text::mask(said.trim().trim_end_matches('.'));
-    let why = format!("pod {} is not scheduled: {said}", agent.name);
     let link = agent.link(&said);
+    if let Some((why, fix)) = no_room(case, node, agent, &said) {
+        return Explanation::new(Proof::Lasting, why, agent.in_spec("containers"), link).fix(fix).step(
+            Risk::Inspect,
+            "See the scheduler's message",
+            agent.describe(),
+        );
+    }
+    let why = format!("pod {} is not scheduled: {said}", agent.name);
     // Source: kubernetes v1.36.3 pkg/scheduler/framework/plugins/noderesources/fit.go, nodeports/node_ports.go.
     let fits_not = ["Insufficient ", "Too many pods", "free ports"].iter().any(|part| said.contains(part));
     let (proof, blame, fix) = if fits_not {

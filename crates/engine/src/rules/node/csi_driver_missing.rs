@@ -31,14 +31,11 @@ fn check(case: &Case) -> Opinion {
     let (who, why) = (&event.involved_object, explanation.why.trim_end_matches('.'));
     let waits = format!("it waits for CSI driver {name}");
     let what = if missing.is_of_claim() {
-        format!(
-            "no volume can be created there for {} {}, because CSI driver {name} must create it",
-            who.kind, who.name
-        )
+        format!("no volume can be created there for {} {}, which CSI driver {name} must create", who.kind, who.name)
     } else {
-        format!("pod {} waits there for a volume, because CSI driver {name} must mount it", who.name)
+        format!("pod {} waits there for a volume, which CSI driver {name} must mount", who.name)
     };
-    let summary = format!("Node {} is Ready, but since {} {what}: {why}.", node.name(), case.since());
+    let summary = format!("Node {} is Ready, but since {} {what}. But {why}.", node.name(), case.since());
     let symptom =
         Link::new(format!("Node/{}", node.name()), format!("Ready, but its kubelet has no CSI driver {name}"));
     let explanation = explanation.after(Link::new(format!("{}/{}", who.kind, who.name), waits));
