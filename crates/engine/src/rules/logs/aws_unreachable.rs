@@ -77,10 +77,29 @@ fn without_proxy(case: &Case, root: &Root) -> Option<String> {
         )
     } else {
         format!(
-            "User data of {name} sets a proxy for others (containerd, the kubelet, the shell), but none for the units \
-             of nodeadm (nodeadm-config, nodeadm-run), which call AWS first and without it."
+            "User data of {name} sets the proxy for {}, but not for nodeadm-config.service and nodeadm-run.service. \
+             They run first, so they try to reach AWS without the proxy.",
+            others(&text)
         )
     })
+}
+
+/// The programs that user data gives the proxy, as its drop-ins and files show.
+fn others(text: &str) -> String {
+    const PLACES: [(&str, &str); 5] = [
+        ("containerd.service", "containerd"),
+        ("kubelet.service", "the kubelet"),
+        ("export http", "the shell"),
+        ("/etc/profile", "the shell"),
+        ("/etc/environment", "the shell"),
+    ];
+    let mut found: Vec<&str> = PLACES.iter().filter(|(place, _)| text.contains(place)).map(|(_, name)| *name).collect();
+    found.dedup();
+    match found.as_slice() {
+        [] => "other programs".to_owned(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// An image for FIPS asks the FIPS endpoints of AWS, which EC2 has in the regions of North America only.
