@@ -94,7 +94,11 @@ fn gpu_fix(resource: &str, uncounted: &str) -> String {
         return "Allow a family with NVIDIA GPUs, such as g4dn, g5 or g6. Larger types of the same families do not help."
             .to_owned();
     }
-    let beside = if uncounted.contains("p5.4xlarge") { " (for an H100: p5.48xlarge, which has 8)" } else { "" };
+    let beside = if uncounted.split(", ").any(|type_| type_ == "p5.4xlarge") {
+        " (for an H100: p5.48xlarge, which has 8)"
+    } else {
+        ""
+    };
     format!(
         "Allow types whose GPUs EC2 reports, such as g4dn, g5 or g6{beside}. Or declare the GPUs of {uncounted} in a \
          NodeOverlay (feature gate NodeOverlay, from Karpenter 1.7 on)."
