@@ -2,7 +2,7 @@
 
 use super::{
     CapacityReservation, Condition, Meta, NodeClass, NodeClassRef, Pairs, Requirement, Taint, conditions,
-    masked_values, nullable,
+    masked_values, nullable, quantity,
 };
 use crate::objects::intern::Interned;
 use readers::userdata::has_expansion;
@@ -197,9 +197,18 @@ impl NodePool {
         Some(ZonesWithoutSubnet { at, missing, all, subnets: subnets.into_iter().collect() })
     }
 
-    /// Whether a limit of zero switches it off. Karpenter launches nothing for it, and nobody expects it to.
+    /// Whether a limit of zero switches it off. Karpenter launches nothing for it, and nobody expects it to. Every
+    /// instance type has some of these resources. A limit of zero GPUs forbids only the types with GPUs.
+    /// Source: core v1.14.1 pkg/controllers/provisioning/scheduling/scheduler.go `filterByRemainingResources`.
     pub fn is_switched_off(&self) -> bool {
-        self.spec.limits.iter().any(|(_, most)| most.trim_end_matches(char::is_alphabetic) == "0")
+        ["nodes", "cpu", "memory", "pods", "ephemeral-storage"]
+            .into_iter()
+            .any(|resource| self.allows_none_of(resource))
+    }
+
+    /// Whether a limit of zero forbids every instance type that has this resource.
+    pub fn allows_none_of(&self, resource: &str) -> bool {
+        self.spec.limits.get(resource).and_then(quantity::parse) == Some(0.0)
     }
 
     /// The condition for which Karpenter launches nothing for it: it is invalid, or its node class is not there.
@@ -284,6 +293,20 @@ impl NodePool {
 mod tests {
     use super::NodePool;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_limit_of_zero_switches_off_if_no_type_is_without_the_resource() {
+        let is_off = |limits: &Value| {
+            let pool = json!({"metadata": {"name": "general"}, "spec": {"limits": limits}});
+            serde_json::from_value::<NodePool>(pool).expect("a NodePool").is_switched_off()
+        };
+        for limits in [json!({"cpu": 0}), json!({"cpu": "64", "memory": "0Gi"}), json!({"nodes": "0"})] {
+            assert!(is_off(&limits), "{limits}");
+        }
+        for limits in [json!({}), json!({"cpu": "10"}), json!({"nvidia.com/gpu": "0"}), json!({"cpu": "${LIMIT}"})] {
+            assert!(!is_off(&limits), "{limits}");
+        }
+    }
 
     #[test]
     fn the_strictest_budget_that_always_holds_limits_drift() {

@@ -6,8 +6,9 @@ use crate::case::extended::{EFA, Offer, never_attached};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::case::static_drift::{self, NoRoom};
+use crate::case::unplaced::Unplaced;
 use crate::objects::input::Input;
-use crate::objects::{Node, NodeClaim, NodePool, Taint};
+use crate::objects::{Node, NodeClaim, NodePool, Pod, Taint, quantity};
 use crate::rules::Rule;
 use crate::upstream::startup_taint;
 use crate::upstream::unplaced::PlacementObstacle;
@@ -38,10 +39,8 @@ fn check(case: &Case) -> Opinion {
         return static_drift::no_room(case.cluster, pool).map_or(Opinion::Silent, |held| of_drift(pool, &held).into());
     }
     let limits: Vec<String> = pool.spec.limits.iter().map(|(what, most)| format!("{what} {most}")).collect();
-    let Some(told) = case
-        .unplaced()
-        .find(|u| u.refusal == PlacementObstacle::Limits && !pool.is_switched_off() && !limits.is_empty())
-    else {
+    let is_full = |u: &Unplaced| u.refusal == PlacementObstacle::Limits && !is_forbidden(pool, u.pod);
+    let Some(told) = case.unplaced().find(|u| is_full(u) && !limits.is_empty()) else {
         return Opinion::Silent;
     };
     if kept_empty(case, pool) {
@@ -90,6 +89,15 @@ fn check(case: &Case) -> Opinion {
         )
         .step(Risk::Mutating, "Raise the limits", Some(format!("kubectl edit nodepool {name}")))
         .into()
+}
+
+/// Whether a limit of zero keeps every node of the NodePool from the pod, as somebody meant it to.
+fn is_forbidden(pool: &NodePool, pod: Option<&Pod>) -> bool {
+    let asks_for_it = |pod: &Pod| {
+        let mut asked = pod.requests().filter(|(_, asked)| quantity::parse(asked) != Some(0.0));
+        asked.any(|(resource, _)| pool.allows_none_of(resource))
+    };
+    pool.is_switched_off() || pod.is_some_and(asks_for_it)
 }
 
 /// Karpenter attaches interfaces only at launch.
