@@ -8,6 +8,7 @@ mod agent;
 mod behind;
 mod go_panic;
 mod host_path;
+mod own_host;
 mod pod;
 mod port;
 mod proxy_skew;

@@ -5,6 +5,7 @@ use super::agent::{Agent, INSTANCE_TYPE};
 use super::behind;
 use super::go_panic;
 use super::host_path;
+use super::own_host::{is_outdated, outdated_host, own_host};
 use super::port;
 use super::proxy_skew::outdated_proxy;
 use super::room::no_room;
@@ -27,7 +28,6 @@ use crate::upstream::credentials::Credentials;
 use crate::upstream::node_events::refused_sandbox;
 use crate::upstream::vpc_cni;
 use readers::source_text;
-use std::net::IpAddr;
 
 pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Explanation {
     reads(case);
@@ -571,8 +571,9 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
     let here = agent.link(says);
     let host = own_host(case, agent);
     let called = address.split_once(':').map_or(address, |(ip, _)| ip);
-    if let Some(host) = host.as_deref().filter(|host| host.parse::<IpAddr>().is_ok() && called == *host) {
-        return outdated_host(agent, host, here, &format!("{address} ({said})"));
+    if let Some(host) = host.as_deref().filter(|host| is_outdated(case, agent, host, called)) {
+        let without_network = without_network(case, node, agent, says);
+        return without_network.unwrap_or_else(|| outdated_host(agent, host, here, &format!("{address} ({said})")));
     }
     let proxy = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY)).filter(|_| host.is_none());
     if let Some(proxy) = proxy.filter(|p| !p.is_ready() && agent.set != KUBE_PROXY) {
@@ -607,32 +608,6 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
             format!("Can other pods of Node {} reach {address}?", node.name()),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
         )
-}
-
-/// The address of the API server that the DaemonSet itself sets for its pods.
-fn own_host(case: &Case, agent: &Agent) -> Option<String> {
-    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *agent.set)?;
-    set.env("KUBERNETES_SERVICE_HOST").filter(|host| !host.is_empty()).map(str::to_owned)
-}
-
-/// EKS replaces the addresses of its API servers. Source: docs.cilium.io "Kubernetes Without kube-proxy", which asks
-/// for the host name on EKS (cilium/cilium#22039).
-fn outdated_host(agent: &Agent, host: &str, here: Link, unreached: &str) -> Explanation {
-    let why = format!(
-        "pod {} cannot reach the API server at {unreached}: DaemonSet {} sets this IP address in \
-         KUBERNETES_SERVICE_HOST",
-        agent.name, agent.set
-    );
-    Explanation::new(Proof::Lasting, why, agent.in_spec("containers"), here)
-        .behind(Link::new(
-            format!("DaemonSet/{}", agent.set),
-            format!("it sets KUBERNETES_SERVICE_HOST to {host}, and EKS replaces the IP addresses of its API servers"),
-        ))
-        .fix(
-            "Set KUBERNETES_SERVICE_HOST to the host name of the cluster's endpoint (Cilium: k8sServiceHost in the \
-             values of the chart). EKS replaces the IP addresses of its API servers.",
-        )
-        .step(Risk::Inspect, "See what the pod reports", agent.describe())
 }
 
 /// A pod in the network of its Node, which no component has set up.
