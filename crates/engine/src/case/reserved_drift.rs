@@ -25,7 +25,7 @@ pub(crate) struct HeldReservation<'w> {
 
 pub(crate) fn held_reservation<'w>(
     cluster: &'w ClusterState,
-    pool: &NodePool,
+    pool: &'w NodePool,
     class: &'w NodeClass,
     now: DateTime<Utc>,
 ) -> Option<HeldReservation<'w>> {
@@ -33,21 +33,32 @@ pub(crate) fn held_reservation<'w>(
     if pool.spec.replicas.is_some() || !pool.is_reserved_only() || gate == Some(true) {
         return None;
     }
+    let is_only_one = !cluster.pools().any(|other| other.name() != pool.name() && may_use_reservations(cluster, other));
     let mut all = Vec::new();
     for claim in cluster.claims_of_pool(pool.name()).filter(|claim| claim.metadata.deletion_timestamp.is_none()) {
         let Some(since) = claim.true_since("Drifted") else { continue };
         // Its pods run in this reservation now, so nothing but a free place is missing.
         let id = claim.metadata.label("karpenter.k8s.aws/capacity-reservation-id");
-        let reservations = &class.status.capacity_reservations;
-        let Some(reservation) = reservations.iter().find(|r| Some(r.id.as_str()) == id) else { continue };
+        let mut usable = pool.reservations(class);
+        let Some(reservation) = usable.find(|r| Some(r.id.as_str()) == id) else { continue };
         let told = cluster.events("NodeClaim", claim.name()).filter(|event| is_repeated(event, now));
-        let told = told.filter(|event| finds_no_offering_for_replacement(event, pool.name()));
+        let told = told.filter(|event| finds_no_offering_for_replacement(event, pool.name(), is_only_one));
         let Some(event) = told.max_by_key(|event| event.last_seen()) else { continue };
         all.push(HeldReservation { drifted: claim, since, count: 0, event, reservation });
     }
     let count = all.len();
     let first = all.into_iter().min_by_key(|held| (held.since, held.drifted.metadata.name.clone()))?;
     Some(HeldReservation { count, ..first })
+}
+
+/// Whether a reservation of its class may hold machines of the NodePool.
+fn may_use_reservations(cluster: &ClusterState, pool: &NodePool) -> bool {
+    let reference = &pool.spec.template.spec.node_class_ref;
+    let mut types = pool.spec.template.spec.requirements.iter().filter(|r| r.key == "karpenter.sh/capacity-type");
+    types.all(|r| r.admits("reserved"))
+        && cluster
+            .class(&reference.kind, &reference.name)
+            .is_some_and(|facts| pool.reservations(&facts.class).next().is_some())
 }
 
 pub(super) fn wait(judging: Judging, pool: &NodePool, class: Option<&NodeClass>) -> Option<Wait> {

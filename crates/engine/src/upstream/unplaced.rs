@@ -126,14 +126,16 @@ const UNOFFERED: [&str; 2] =
 const FULL: &str = "the only compatible reserved offering is full";
 
 /// Whether Karpenter says of a node that it cannot replace it, because nothing that suits a pod of the node is offered
-/// in this NodePool.
+/// in this NodePool. If Karpenter names no NodePool whose reservation is full, it must be the only one with any.
 /// Sources: core pkg/controllers/disruption/drift.go `ComputeCommands`,
 /// pkg/controllers/provisioning/scheduling/scheduler.go `NonPendingPodSchedulingErrors` (v1.0.5, v1.14.1).
-pub fn finds_no_offering_for_replacement(event: &Event, named: &str) -> bool {
+pub fn finds_no_offering_for_replacement(event: &Event, named: &str, only_one_with_reservations: bool) -> bool {
     let is_unoffered = |part: &str| pool(part) == Some(named) && UNOFFERED.iter().any(|reason| part.contains(reason));
+    let is_full =
+        |part: &str| part.contains(FULL) && pool(part).map_or(only_one_with_reservations, |of_pool| of_pool == named);
     event.reason == "DisruptionBlocked"
         && event.message.starts_with("Not all pods would schedule")
-        && event.message.split("; ").any(|part| is_unoffered(part) || part.contains(FULL))
+        && event.message.split("; ").any(|part| is_unoffered(part) || is_full(part))
 }
 
 /// The combined requirements of a NodePool and a pod, if no instance type meets them, whatever is available. `None` if

@@ -11,7 +11,7 @@ use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodeClass, NodeOverlay, NodePool, Requirement};
 use crate::rules::Rule;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub static RULE: Rule = Rule {
     cause: "InsufficientCapacity",
@@ -234,6 +234,15 @@ const ONE_BLOCK: &str = "Give each capacity block a node class and a NodePool of
                          capacityReservationSelectorTerms. Karpenter then asks for each of them. Or allow other \
                          capacity types. This disrupts no node.";
 
+/// The most capacity blocks of one instance type in one zone. Karpenter goes on to a block of another type or zone.
+fn most_alike_blocks(pool: &NodePool, class: &NodeClass) -> usize {
+    let mut blocks = BTreeMap::<(&str, &str), usize>::new();
+    for block in pool.reservations(class).filter(|reservation| reservation.is_capacity_block()) {
+        *blocks.entry((block.instance_type.as_str(), block.availability_zone.as_str())).or_default() += 1;
+    }
+    blocks.into_values().max().unwrap_or_default()
+}
+
 /// The capacity blocks of which a launch asks for one, if a full one refuses it: CreateFleet accepts no more in a
 /// request. Sources: karpenter-provider-aws v1.14.1 pkg/providers/instance/filter/filter.go `CapacityBlockFilter`;
 /// aws/karpenter-provider-aws#8514.
@@ -243,7 +252,7 @@ fn one_block_of_several(case: &Case, message: &str) -> Option<Narrow> {
     if class.is_node_template() {
         return None;
     }
-    let blocks = pool.reservations(class).filter(|reservation| reservation.is_capacity_block()).count();
+    let blocks = most_alike_blocks(pool, class);
     let is_full = message.contains("ReservationCapacityExceeded");
     (is_full && blocks > 1).then(|| Narrow {
         why: format!(

@@ -99,12 +99,14 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
             fix: "Make subnetSelectorTerms select a subnet in the zone of the reservation.",
         };
     }
+    // Others of the class may be meant for other NodePools.
+    let fitting = pool.reservations(class).map(shown).collect::<Vec<_>>().join(", ");
     Lack {
         why: format!(
-            "Karpenter can launch in none of the reservations of {own}: {all}. They are in use, or EC2 does not list \
-             their instance type for the region"
+            "Karpenter can launch in none of the reservations of {own} that fit: {fitting}. They are in use, or EC2 \
+             does not list their instance type for the region"
         ),
-        observed: all,
+        observed: fitting,
         because: "they fit, but Karpenter finds no offering of them",
         blame: Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field("spec.template.spec.requirements"),
         fix: IN_USE,
