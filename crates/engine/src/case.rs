@@ -62,7 +62,7 @@ use crate::upstream::former_words::Words;
 use crate::upstream::karpenter::{Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::provider_id::is_elsewhere;
 use crate::upstream::text_hash::{HashKey, TextHash};
-use crate::upstream::unplaced::{PlacementObstacle, is_refusal};
+use crate::upstream::unplaced::{PlacementObstacle, is_refusal, nominated};
 use chrono::{DateTime, SubsecRound, Utc};
 use logs::fact::{Phase, Trouble};
 use readers::userdata::UserData;
@@ -667,7 +667,15 @@ fn waiting_pods(cluster: &ClusterState) -> impl Iterator<Item = &Pod> {
 
 /// Since when a pod waits that the NodePool admits, and that Karpenter refuses for nothing that is the pod's own.
 fn waited_for_since(cluster: &ClusterState, pool: &NodePool) -> Option<DateTime<Utc>> {
-    let is_asked_for = |pod: &&Pod| !cluster.events_about_pod(pod).any(is_refusal);
+    // On a NodeClaim that lives, or that is of another NodePool.
+    let is_expected_elsewhere = |pod: &Pod| {
+        let told = cluster.events_about_pod(pod).filter(|event| nominated(event).is_some());
+        let claim = told.max_by_key(|event| event.last_seen()).and_then(nominated);
+        claim.is_some_and(|claim| {
+            cluster.claim(claim).is_some() || cluster.pool_of_claim_name(claim) != Some(pool.name())
+        })
+    };
+    let is_asked_for = |pod: &&Pod| !cluster.events_about_pod(pod).any(is_refusal) && !is_expected_elsewhere(pod);
     let waiting = failing_round::held_up(cluster, pool).filter(is_asked_for);
     waiting.filter_map(|pod| pod.metadata.creation_timestamp).min()
 }

@@ -16,6 +16,7 @@ mod last_words;
 mod node_verdicts;
 mod outbox;
 mod pool_incidents;
+mod pool_pods;
 mod pool_verdict;
 mod questions;
 mod record;
@@ -341,7 +342,7 @@ impl Triage {
         let availability = self.questions.take_pods(&mut self.cluster, node, pods, now);
         if node.is_empty() {
             // Of the pods on a Node it says nothing.
-            self.schedule.touch(self.cluster.full_pools(now).map(|pool| Subject::Pool(pool.to_owned())));
+            self.schedule.touch(pool_pods::pools(&self.cluster, now).iter().cloned().map(Subject::Pool));
             let nodes = self.questions.nodes().filter_map(|name| self.cluster.node(name));
             self.schedule.touch(nodes.map(|node| machine(&self.cluster, node)));
             return;
@@ -468,14 +469,14 @@ impl Triage {
     }
 
     fn prepare(&mut self, subject: &Subject, now: DateTime<Utc>) -> AnswerState {
-        let full_since = match subject {
-            Subject::Pool(pool) => self.cluster.full_since(pool, now),
+        let since = match subject {
+            Subject::Pool(pool) => pool_pods::since(&self.cluster, pool, now),
             _ => None,
         };
         let (knowledge, orders) =
-            match (full_since, Case::of(Judging::new(&self.cluster, now, &self.thresholds), subject)) {
-                // Without its pods it is no case yet.
-                (Some(since), _) => self.questions.prepare_full_pool(since, now),
+            match (since, Case::of(Judging::new(&self.cluster, now, &self.thresholds), subject)) {
+                // Without its pods it may be no case yet.
+                (Some(since), _) => self.questions.prepare_pool(since, now),
                 (None, Some(case)) => self.questions.prepare(&case, now),
                 (None, None) => return AnswerState::Unwanted,
             };

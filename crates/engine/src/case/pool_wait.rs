@@ -5,6 +5,7 @@ use super::thresholds::Thresholds;
 use super::unplaced::Unplaced;
 use super::wait::{Inert, Symptom, Wait};
 use crate::api::{Evidence, Stage};
+use crate::cluster_state::ClusterState;
 use crate::objects::{Event, NodeClaim, NodeClass, NodePool, Pod};
 use crate::upstream::karpenter;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -76,6 +77,18 @@ pub fn is_refused_launch(event: &Event) -> bool {
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instance/instance.go `filterInstanceTypes`.
 pub fn is_unasked(refusal: &Event) -> bool {
     refusal.message.contains("all requested instance types were unavailable during launch")
+}
+
+/// Since when launches for the NodePool are refused, while Karpenter may still ask for it. Then the pods that wait
+/// decide whether the refusals are one series.
+pub fn refused_since(cluster: &ClusterState, pool: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let refusals = || cluster.claim_events_of_pool(pool).filter(|event| is_refused_launch(event));
+    let newest = refusals().filter_map(Event::last_seen).max()?;
+    let is_old = now - newest > ASKED_FOR_BY_A_POD;
+    if is_old || refusals().map(Event::times).sum::<u32>() < 2 {
+        return None;
+    }
+    refusals().filter_map(Event::last_seen).min()
 }
 
 /// A NodePool whose NodeClaims are refused, one after the other.

@@ -3,6 +3,7 @@
 
 use super::change::ReadFailure;
 use super::outbox::Order;
+use super::pool_pods;
 use crate::case::Case;
 use crate::cluster_state::{Availability, ClusterState, Subject};
 use crate::objects::input::{Input, Object};
@@ -70,14 +71,10 @@ impl Questions {
         (knowledge, is_asked.then_some(Order::ReviewAccess(identity)).into_iter().collect())
     }
 
-    /// The same for a NodePool that Karpenter calls full: whether the pods that it says so of are meant for it, they
-    /// themselves tell.
-    pub(super) fn prepare_full_pool(
-        &mut self,
-        full_since: DateTime<Utc>,
-        now: DateTime<Utc>,
-    ) -> (AnswerState, Vec<Order>) {
-        self.list([WITHOUT_NODE], now - full_since, now)
+    /// The same for a NodePool that Karpenter calls full, or whose launches are refused: whether pods wait for it, and
+    /// since when, the pods themselves tell.
+    pub(super) fn prepare_pool(&mut self, since: DateTime<Utc>, now: DateTime<Utc>) -> (AnswerState, Vec<Order>) {
+        self.list([WITHOUT_NODE], now - since, now)
     }
 
     fn list<const N: usize>(
@@ -158,7 +155,7 @@ impl Questions {
         // Most machines are well, and nothing is asked: then no pool is looked at.
         if self.pods.contains_key(WITHOUT_NODE)
             && self.nodes().next().is_none()
-            && cluster.full_pools(now).next().is_none()
+            && pool_pods::pools(cluster, now).is_empty()
         {
             self.pods.remove(WITHOUT_NODE);
             let gone = names(cluster.pods_without_node());

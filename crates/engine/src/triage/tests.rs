@@ -448,6 +448,54 @@ fn the_pods_that_wait_are_read_while_karpenter_calls_a_nodepool_full_and_at_no_o
     assert_eq!(triage.cluster().pods().count(), 0);
 }
 
+/// Karpenter's word that EC2 refused a launch.
+fn refused_launch(claim: &str, last: DateTime<Utc>) -> Value {
+    json!({
+        "metadata": { "name": format!("{claim}.e1"), "namespace": "default" }, "reason": "InsufficientCapacityError",
+        "involvedObject": { "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim },
+        "source": { "component": "karpenter" }, "count": 1, "lastTimestamp": last,
+        "message": format!(
+            "NodeClaim {claim} event: creating instance, insufficient capacity, with fleet error(s), \
+             ReservationCapacityExceeded: The requested reservation does not have sufficient compatible and available \
+             capacity for this request."
+        ),
+    })
+}
+
+#[test]
+fn the_pods_that_wait_are_read_while_launches_of_a_nodepool_are_refused_again_and_again() {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::NodePools, json!({ "metadata": { "name": "general" } })), at(0, 0));
+    triage.take(applied(Input::Events, refused_launch("general-aaaaa", at(10, 0))), at(10, 0));
+    assert_eq!(triage.look(at(10, 0)), [], "one refusal is normal");
+    triage.take(applied(Input::Events, refused_launch("general-bbbbb", at(30, 0))), at(30, 0));
+    assert_eq!(triage.look(at(30, 0)), [Order::ListPods(String::new())]);
+    let waiting = json!({
+        "metadata": { "name": "api-1", "namespace": "shop", "uid": "p1", "creationTimestamp": at(1, 0) },
+        "status": { "phase": "Pending", "conditions": [
+            { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes" },
+        ] },
+    });
+    let waiting = || vec![Object::from_value(Input::Pods, waiting.clone()).unwrap()];
+    triage.take(Change::Pods { node: String::new(), pods: Ok(waiting()) }, at(30, 1));
+    let written = writes(triage.look(at(30, 1)));
+    assert_eq!(
+        written.iter().map(|w| &*w.diagnosis.status.as_ref().unwrap().cause).collect::<Vec<_>>(),
+        ["InsufficientCapacity"]
+    );
+    // The pods stay known, so the silence between two refusals changes nothing. At last Karpenter asks no more.
+    for minute in 31..90 {
+        for order in triage.look(at(minute, 0)) {
+            if let Order::ListPods(node) = order {
+                assert!(minute <= 60, "asked after {minute} minutes");
+                triage.take(Change::Pods { node, pods: Ok(waiting()) }, at(minute, 0));
+            }
+        }
+        assert!(minute > 60 || triage.open().count() == 1, "no verdict after {minute} minutes");
+    }
+    assert_eq!((triage.open().count(), triage.cluster().pods().count()), (0, 0));
+}
+
 /// A machine that does not join, with a role that aws-auth gives a group of the cluster's own.
 fn in_doubt() -> (Triage, Identity) {
     let mut triage = started(Vec::new());
