@@ -9,7 +9,11 @@ use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
-use crate::objects::{Condition, Node, NodeClaim, NodePool};
+use crate::objects::{Condition, NodeClaim, NodePool};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// A drain that takes longer does not end soon.
+const A_DRAIN_TAKES: TimeDelta = TimeDelta::minutes(30);
 
 /// A budget that is used up while a drifted node waits for its replacement.
 struct Spent {
@@ -18,6 +22,8 @@ struct Spent {
     allowed: usize,
     counted: usize,
     taken: usize,
+    /// When Karpenter began to remove those of them that are Ready.
+    drains: Vec<DateTime<Utc>>,
     /// The NodeClaim that has waited for longest, and its condition.
     drifted: (String, String),
 }
@@ -28,14 +34,19 @@ pub(crate) fn told(case: &Case, finding: Finding) -> Finding {
     let Some(claim) = case.claim.filter(|_| matches!(case.stage(), Stage::Ready | Stage::Terminate)) else {
         return finding;
     };
-    if !is_counted(claim) || !takes_a_place(case.cluster, claim) {
+    if !is_counted(case.cluster, claim) || !takes_a_place(case.cluster, claim) {
         return finding;
     }
     let Some(pool) = claim.node_pool().and_then(|name| case.cluster.pool(name)) else { return finding };
     let spent = case.cluster.once(&SPENT, pool.name(), || spent(case.cluster, pool));
-    let Some(Spent { nodes, allowed, counted, taken, drifted: (drifted, condition) }) = &*spent else {
+    let Some(Spent { nodes, allowed, counted, taken, drains, drifted: (drifted, condition) }) = &*spent else {
         return finding;
     };
+    // A drain that began lately is the replacement itself, and its place is free again soon.
+    let going_on = drains.iter().filter(|began| case.now - **began < A_DRAIN_TAKES).count();
+    if taken.saturating_sub(going_on) < *allowed {
+        return finding;
+    }
     let name = pool.name();
     finding
         .adding(&format!(
@@ -59,28 +70,42 @@ pub(crate) fn told(case: &Case, finding: Finding) -> Finding {
         ))
 }
 
-/// Karpenter counts neither nodes that are not initialized yet nor those whose instance is terminating.
-fn is_counted(claim: &NodeClaim) -> bool {
-    claim.is_true("Initialized") && !claim.is_true("InstanceTerminating")
+/// Karpenter counts no NodeClaim without a Node, none that is not initialized yet, and none whose instance is
+/// terminating: its drain is over.
+fn is_counted(cluster: &ClusterState, claim: &NodeClaim) -> bool {
+    let has_node = !cluster.nodes_of(claim).is_empty();
+    has_node && claim.is_true("Initialized") && !claim.is_true("InstanceTerminating")
+}
+
+/// A drain counts from the deletion of the NodeClaim on. A cordon or a taint alone does not count.
+/// Source: core pkg/controllers/state/statenode.go `MarkedForDeletion`, `Deleted` (v1.14.1).
+fn drained_since(claim: &NodeClaim) -> Option<DateTime<Utc>> {
+    claim.metadata.deletion_timestamp
 }
 
 fn takes_a_place(cluster: &ClusterState, claim: &NodeClaim) -> bool {
-    let is_ready = |node: &&Node| node.condition("Ready").is_some_and(Condition::is_true);
-    claim.metadata.deletion_timestamp.is_some() || cluster.nodes_of(claim).first().is_some_and(|node| !is_ready(node))
+    drained_since(claim).is_some() || !is_ready(cluster, claim)
+}
+
+fn is_ready(cluster: &ClusterState, claim: &NodeClaim) -> bool {
+    cluster.nodes_of(claim).first().is_some_and(|node| node.condition("Ready").is_some_and(Condition::is_true))
 }
 
 fn spent(cluster: &ClusterState, pool: &NodePool) -> Option<Spent> {
-    let claims = || cluster.claims_of_pool(pool.name());
-    let counted = claims().filter(|claim| is_counted(claim)).count();
-    let taken = claims().filter(|claim| is_counted(claim) && takes_a_place(cluster, claim)).count();
-    let (allowed, nodes) = pool.allowed_drift(counted)?;
+    let counted: Vec<&NodeClaim> =
+        cluster.claims_of_pool(pool.name()).filter(|claim| is_counted(cluster, claim)).collect();
+    let taken = counted.iter().filter(|claim| takes_a_place(cluster, claim)).count();
+    let drains =
+        counted.iter().filter(|claim| is_ready(cluster, claim)).filter_map(|claim| drained_since(claim)).collect();
+    let (allowed, nodes) = pool.allowed_drift(counted.len())?;
     // Who writes 0 wants no disruption.
     if allowed == 0 || taken < allowed {
         return None;
     }
-    let waiting = claims().filter(|claim| claim.metadata.deletion_timestamp.is_none());
+    let waiting = cluster.claims_of_pool(pool.name()).filter(|claim| drained_since(claim).is_none());
     let drifted = waiting.filter_map(|claim| Some((claim.true_since("Drifted")?, claim)));
     let (_, first) = drifted.min_by_key(|(since, claim)| (*since, claim.name()))?;
     let condition = first.condition("Drifted").map(Condition::shown).unwrap_or_default();
-    Some(Spent { nodes: nodes.to_owned(), allowed, counted, taken, drifted: (first.name().to_owned(), condition) })
+    let drifted = (first.name().to_owned(), condition);
+    Some(Spent { nodes: nodes.to_owned(), allowed, counted: counted.len(), taken, drains, drifted })
 }
