@@ -582,13 +582,14 @@ impl Cluster {
             blame: blame().field(field),
             grave: false,
         };
-        let mut mistakes: Vec<Mistake> = requirements::flaws(pool)
+        let launched = self.state.claims_of_pool(pool.name()).any(|claim| claim.is_true("Launched"));
+        let mut mistakes: Vec<Mistake> = requirements::flaws(pool, launched)
             .into_iter()
             .chain(requirements::taints_twice(pool))
             .chain(contradictions::flaws(
                 pool,
                 self.state.class("EC2NodeClass", &reference.name).map(|facts| &facts.class),
-                self.state.claims_of_pool(pool.name()).next().is_some(),
+                launched,
                 self.state.daemon_sets(),
             ))
             .map(|flaw| {

@@ -96,8 +96,8 @@ const OF_MACHINES: &[&str] = &[
 ];
 
 /// Mistakes in the requirements of a NodePool of an EC2NodeClass. Placeholders are ignored, because they may become
-/// anything.
-pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
+/// anything. `launched` says whether the NodePool has machines.
+pub fn flaws(pool: &NodePool, launched: bool) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     for (at, requirement) in pool.spec.template.spec.requirements.iter().enumerate() {
         let (key, operator) = (requirement.key.as_str(), requirement.operator.as_str());
@@ -176,7 +176,7 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
         }
     }
     flaws.extend(excluding(pool));
-    flaws.extend(excluded_types(pool));
+    flaws.extend(excluded_types(pool, launched));
     flaws
 }
 
@@ -302,9 +302,14 @@ fn excluding(pool: &NodePool) -> Vec<Flaw> {
 /// Labels whose values name instance types.
 const TYPES: [&str; 2] = ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"];
 
-/// Instance types or families that other requirements exclude, all of them.
+/// Instance types or families that other requirements exclude, all of them. The labels are read off the names, so
+/// machines of the NodePool may say otherwise.
 // karpenter v1.15.0 pkg/cloudprovider/types.go InstanceTypes.Compatible
-fn excluded_types(pool: &NodePool) -> Option<Flaw> {
+fn excluded_types(pool: &NodePool, launched: bool) -> Option<Flaw> {
+    let outcome = match launched {
+        true => "It has nodes, so the requirements have changed since, or the name means something else",
+        false => "Nothing is ever launched for it",
+    };
     let requirements = &pool.spec.template.spec.requirements;
     let of = |key: &str| requirements.iter().filter(|r| normalized(&r.key) == key).collect::<Vec<_>>();
     // A placeholder may hold anything.
@@ -329,14 +334,14 @@ fn excluded_types(pool: &NodePool) -> Option<Flaw> {
         Some(Flaw {
             cause: "ExcludingRequirements",
             message: format!(
-                "NodePool {} requires {}, and its other requirements exclude that: {name} has {label}={value}. Nothing \
-                 is ever launched for it.",
+                "NodePool {} requires {}, and its other requirements exclude that: {name} has {label}={value}. \
+                 {outcome}.",
                 pool.name(),
                 requirements.get(at)?.shown()
             ),
             fix: format!("Name other types, or allow {value} in {label}."),
             field: format!("spec.template.spec.requirements.{at}.values"),
-            fatal: true,
+            fatal: !launched,
         })
     })
 }
@@ -393,4 +398,23 @@ fn within_two(one: &str, other: &str) -> bool {
     let begins = same(&mut one.chars(), &mut other.chars());
     let ends = same(&mut one.chars().rev(), &mut other.chars().rev()).min(short - begins);
     short > 2 && long - begins - ends <= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flaws;
+    use crate::objects::NodePool;
+    use serde_json::json;
+
+    #[test]
+    fn excluded_types_are_no_error_if_the_nodepool_has_machines() {
+        let pool = json!({"metadata": {"name": "general"}, "spec": {"template": {"spec": {"requirements": [
+            {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["m5"]},
+            {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]},
+        ]}}}});
+        let pool: NodePool = serde_json::from_value(pool).expect("a NodePool");
+        let told = |launched: bool| flaws(&pool, launched).iter().map(|f| (f.cause, f.fatal)).collect::<Vec<_>>();
+        assert_eq!(told(false), [("ExcludingRequirements", true)]);
+        assert_eq!(told(true), [("ExcludingRequirements", false)]);
+    }
 }

@@ -268,7 +268,8 @@ impl Karpenter {
         self.version < Version(0, 19, 0) && self.enable_pod_eni.as_deref() != Some("true")
     }
 
-    /// Whether it may take NodeOverlays into account. core pkg/apis/v1alpha1/nodeoverlay.go, since v1.7.0; alpha.
+    /// Whether it may take NodeOverlays into account. If its Deployment does not show the feature gate, it may.
+    /// core pkg/apis/v1alpha1/nodeoverlay.go, since v1.7.0; alpha.
     pub fn has_overlays(&self) -> bool {
         self.version >= Version(1, 7, 0) && self.gate("NodeOverlay") != Some(false)
     }

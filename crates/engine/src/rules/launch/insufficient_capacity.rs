@@ -11,6 +11,7 @@ use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodeClass, NodeOverlay, NodePool, Requirement};
 use crate::rules::Rule;
+use crate::upstream::karpenter::Karpenter;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub static RULE: Rule = Rule {
@@ -94,8 +95,7 @@ fn check(case: &Case) -> Opinion {
         _ => summary.push_str(". Earlier NodeClaims were refused for the same reason."),
     }
     // One that was not read may be why.
-    let is_gate_off = case.karpenter().is_some_and(|karpenter| karpenter.gate("NodeOverlay") != Some(true));
-    let may_be_overlaid = is_dropped && !is_gate_off && case.cluster.missing(Input::NodeOverlays).is_some();
+    let may_be_overlaid = is_dropped && has_overlays(case) && case.cluster.missing(Input::NodeOverlays).is_some();
     let mut finding = Finding::new(
         if may_be_overlaid { Confidence::Likely } else { Confidence::Certain },
         summary,
@@ -157,13 +157,18 @@ fn drops_all(case: &Case, event: &Event) -> bool {
     is_unasked(event) && case.cluster.claim_events_of_pool(pool.name()).all(|e| !e.message.contains("fleet error"))
 }
 
+/// Whether Karpenter may take NodeOverlays into account, as far as is known of it.
+fn has_overlays(case: &Case) -> bool {
+    case.karpenter().is_none_or(Karpenter::has_overlays)
+}
+
 /// The NodeOverlay that may have made all spot capacity dearer than on-demand capacity. Karpenter drops spot offerings
 /// that cost more than the cheapest on-demand offering, by the prices that overlays give them.
 /// Sources: karpenter-provider-aws v1.14.1 pkg/providers/instance/filter/filter.go `SpotOfferingFilter`;
 /// aws/karpenter-provider-aws#8704.
 fn overlaid<'w>(case: &Case<'w>) -> Option<&'w NodeOverlay> {
     let pool = case.pool()?;
-    if case.karpenter().is_some_and(|karpenter| !karpenter.has_overlays()) {
+    if !has_overlays(case) {
         return None;
     }
     let came_before = |overlay: &NodeOverlay| {
