@@ -8,6 +8,7 @@ pub mod cloud_controller_traces;
 pub mod cni_permissions;
 pub(crate) mod controller_role;
 pub mod custom_networking;
+pub(crate) mod deployment_pods;
 pub mod image_selection;
 pub mod instance_state;
 pub(crate) mod ipamd;

@@ -5,9 +5,12 @@ use super::stage::{Symptom, Wait};
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
+use crate::cluster_state::ClusterState;
+use crate::cluster_state::memo::Memo;
 use crate::objects::{Condition, Node, Pod};
 use crate::upstream::network_agents::serves_pods;
 use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
 
 /// The condition of a pod that says whether it is Ready, where it is not, and since when.
 fn unready(pod: &Pod) -> Option<(&Condition, DateTime<Utc>)> {
@@ -22,6 +25,20 @@ pub fn failing_agent<'w>(pods: impl Iterator<Item = &'w Pod>) -> Option<(&'w Pod
     agents.filter_map(|pod| Some((pod, unready(pod)?.1))).min_by_key(|(pod, since)| (*since, &pod.metadata.name))
 }
 
+/// Whether a pod of the same workload is Ready.
+fn works_somewhere(cluster: &ClusterState, pod: &Pod) -> bool {
+    static WORKING: Memo<BTreeSet<(String, String)>> = Memo::new("the workloads of a namespace that have a Ready pod");
+    let workload = |pod: &Pod| {
+        let (kind, name) = pod.workload();
+        (kind.to_owned(), name.to_owned())
+    };
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let working = cluster.once(&WORKING, namespace, || {
+        cluster.pods_in(namespace).filter(|other| other.is_ready()).map(workload).collect()
+    });
+    working.contains(&workload(pod))
+}
+
 pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
     let Judging { cluster, thresholds: t, .. } = judging;
     if !node.is_ready() || is_out_of_service(node) {
@@ -29,8 +46,7 @@ pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
     }
     let (pod, since) = failing_agent(cluster.pods_on(node.name()))?;
     // What fails everywhere is no trouble of this Node.
-    let mut alike = cluster.pods_in(pod.metadata.namespace.as_deref().unwrap_or_default());
-    if !alike.any(|other| other.is_same_workload(pod) && other.is_ready()) {
+    if !works_somewhere(cluster, pod) {
         return None;
     }
     let because = "the kubelet asks the network plugin only once whether it is there; the Node stays Ready without it";

@@ -25,6 +25,7 @@ use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
 use crate::explain::commands;
 use crate::explain::explanation::{Explanation, Proof};
+use crate::facts::deployment_pods;
 use crate::facts::network_plugin::{KUBE_PROXY, rank};
 use crate::facts::placement;
 use crate::objects::input::Input;
@@ -131,15 +132,15 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
 /// The component that removes a taint waits for a Node without it.
 pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::TaintOwner) -> Option<Explanation> {
     let deployment = owner.remover_deployment()?;
-    let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
-    let (pod, said) = case.cluster.pods_without_node().filter(is_its).find_map(|pod| {
+    let mut own = case.cluster.pods_without_node().filter(|pod| deployment_pods::is_of(deployment, pod));
+    let (pod, said) = own.find_map(|pod| {
         let said = pod.unscheduled()?;
         // Newer schedulers do not say which: kubernetes v1.36.3 plugins/tainttoleration/taint_toleration.go.
         let tolerates = pod.spec.tolerations.iter().any(|t| t.tolerates(taint));
         (said.contains("untolerated taint") && !tolerates).then_some((pod, said))
     })?;
     // Where one of them runs, the taint goes all the same.
-    if case.cluster.nodes().any(|node| case.cluster.pods_on(node.name()).any(|pod| is_its(&pod))) {
+    if !deployment_pods::on_nodes(case, deployment).is_empty() {
         return None;
     }
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());

@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
+use crate::cluster_state::memo::Memo;
 use crate::explain::denial::{self, Denial};
 use crate::objects::{Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -122,8 +123,15 @@ pub(crate) fn denied_role<'w>(case: &Case<'w>, program: &str) -> Option<&'w str>
 pub(crate) fn speaker<'w>(case: &Case<'w>, program: &str) -> Option<&'w Pod> {
     let is_its = |name: &str| program_of(name) == Some(program);
     let own = case.pods().filter(|pod| pod.daemon_set().is_some_and(is_its));
-    own.min_by_key(|pod| pod.daemon_set())
-        .or_else(|| case.cluster.pods().find(|pod| pod.daemon_set().is_none() && is_its(&pod.metadata.name)))
+    own.min_by_key(|pod| pod.daemon_set()).or_else(|| {
+        static OF_ALL: Memo<Option<(String, String)>> = Memo::new("the pod that serves all and logs under a name");
+        let found = case.cluster.once(&OF_ALL, program, || {
+            let pod = case.cluster.pods().find(|pod| pod.daemon_set().is_none() && is_its(&pod.metadata.name))?;
+            Some((pod.metadata.namespace.as_deref().unwrap_or_default().to_owned(), pod.metadata.name.to_string()))
+        });
+        let (namespace, name) = (*found).as_ref()?;
+        case.cluster.pods_named(namespace, name).find(|pod| *pod.metadata.name == **name)
+    })
 }
 
 /// A line that Karpenter's log still repeats about the machine or the node class and that no row of the table knows.

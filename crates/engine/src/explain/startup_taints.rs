@@ -3,9 +3,11 @@
 use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::cluster_state::memo::Memo;
 use crate::explain::agent_chain::{of_pod, refused, remover_waits, without_pod};
 use crate::explain::explanation::{Explanation, Proof};
 use crate::explain::taint_writer::naming_last_taint_writer;
+use crate::facts::deployment_pods;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::upstream::cloud_controller::last_taint_writer;
@@ -97,19 +99,18 @@ pub(crate) fn explain(
 /// The component that removes the taint runs, but this function of it is off.
 fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Explanation> {
     let (deployment, switch) = (owner.remover_deployment()?, owner.switch()?);
-    let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
-    let pods = || case.cluster.nodes().flat_map(|node| case.cluster.pods_on(node.name())).filter(is_its);
+    let pods = deployment_pods::on_nodes(case, deployment);
     // A value from elsewhere is read as an empty one.
     let may_be_on = |pod: &Pod| {
         let set = pod.spec.containers.iter().flat_map(|c| &c.env).find(|variable| variable.name == switch);
         set.is_some_and(|variable| matches!(&*variable.value.to_ascii_lowercase(), "" | "true" | "t" | "1"))
     };
-    if pods().any(may_be_on) {
+    if pods.iter().any(|pod| may_be_on(pod)) {
         return None;
     }
     // Another revision has a Deployment of its own: the pod's name ends with a hash of its ReplicaSet and one of its
     // own.
-    let pod = pods().next()?;
+    let pod = pods.first()?;
     let name = pod.metadata.name.rsplitn(3, '-').last()?;
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let why = format!("has not, because Deployment {name} runs without {switch}=true");
@@ -132,18 +133,21 @@ pub(crate) fn restored_by_karpenter(case: &Case, node: &Node) -> bool {
 /// Whether several machines of the NodePool have kept the taint, none has lost it, and nothing wrote the list after
 /// registration. A component that re-adds a taint does so in a race, and not always.
 pub(crate) fn on_every_machine(case: &Case, node: &Node, taint: &Taint) -> bool {
+    static KEPT: Memo<bool> = Memo::new("startup taints that each node of a NodePool has kept");
     let of_registration = |manager: &str| manager.contains("kubelet") || manager.contains("karpenter");
     let written = last_taint_writer(node).is_some_and(|writer| !of_registration(&writer.manager));
     let Some(pool) = case.claim.and_then(NodeClaim::node_pool).filter(|_| !written) else { return false };
     if restored_by_karpenter(case, node) {
         return false;
     }
-    let starts_with_it = |claim: &&NodeClaim| claim.spec.startup_taints.iter().any(|own| own.matches(taint));
-    let nodes = case.cluster.claims_of_pool(pool).filter(starts_with_it);
-    let nodes = nodes.filter_map(|claim| case.cluster.node(&claim.status.node_name)).filter(|node| node.is_ready());
-    let (kept, lost): (Vec<&Node>, Vec<&Node>) =
-        nodes.partition(|node| node.spec.taints.iter().any(|t| t.matches(taint)));
-    kept.len() > 1 && lost.is_empty()
+    *case.cluster.once(&KEPT, &format!("{pool} {taint}"), || {
+        let starts_with_it = |claim: &&NodeClaim| claim.spec.startup_taints.iter().any(|own| own.matches(taint));
+        let nodes = case.cluster.claims_of_pool(pool).filter(starts_with_it);
+        let nodes = nodes.filter_map(|claim| case.cluster.node(&claim.status.node_name)).filter(|node| node.is_ready());
+        let (kept, lost): (Vec<&Node>, Vec<&Node>) =
+            nodes.partition(|node| node.spec.taints.iter().any(|t| t.matches(taint)));
+        kept.len() > 1 && lost.is_empty()
+    })
 }
 
 /// The driver is Ready, but its version waits for something that never comes before it removes its taint: the limit of

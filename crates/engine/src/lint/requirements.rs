@@ -306,9 +306,10 @@ const TYPES: [&str; 2] = ["node.kubernetes.io/instance-type", "karpenter.k8s.aws
 /// machines of the NodePool may say otherwise.
 // karpenter v1.15.0 pkg/cloudprovider/types.go InstanceTypes.Compatible
 fn excluded_types(pool: &NodePool, launched: bool) -> Option<Flaw> {
-    let outcome = match launched {
-        true => "It has nodes, so the requirements have changed since, or the name means something else",
-        false => "Nothing is ever launched for it",
+    let outcome = if launched {
+        "It has nodes, so the requirements have changed since, or the name means something else"
+    } else {
+        "Nothing is ever launched for it"
     };
     let requirements = &pool.spec.template.spec.requirements;
     let of = |key: &str| requirements.iter().filter(|r| normalized(&r.key) == key).collect::<Vec<_>>();

@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::case::node_image::Grain;
 use crate::cluster_state::memo::Memo;
 use crate::objects::Node;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many pods of a DaemonSet work on the Nodes with one image.
 #[derive(Debug, Default)]
@@ -28,16 +28,19 @@ pub(super) fn image_split(case: &Case, node: &Node, set: &str) -> Option<ImageSp
 
 /// By release, within one NodePool or node group.
 pub(super) fn of_release(case: &Case, node: &Node, set: &str) -> Option<ImageSplit> {
+    static WORKING: Memo<BTreeSet<String>> = Memo::new("the groups of Nodes in which an agent works");
     let group = |node: &'_ Node| {
         let labels = ["karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup"];
         labels.iter().find_map(|label| node.metadata.label(label)).map(str::to_owned)
     };
     let own = group(node)?;
-    let works = |other: &&Node| {
-        let mut pods = case.cluster.pods_on(other.name());
-        group(other).as_ref() == Some(&own) && pods.any(|pod| pod.daemon_set() == Some(set) && pod.is_ready())
-    };
-    case.cluster.nodes().any(|node| works(&node)).then(|| told_apart(case, node, set, Grain::Image)).flatten()
+    let works =
+        |other: &&Node| case.cluster.pods_on(other.name()).any(|pod| pod.daemon_set() == Some(set) && pod.is_ready());
+    let working = case.cluster.once(&WORKING, set, || case.cluster.nodes().filter(works).filter_map(group).collect());
+    if !working.contains(&own) {
+        return None;
+    }
+    told_apart(case, node, set, Grain::Image)
 }
 
 fn told_apart(case: &Case, node: &Node, set: &str, grain: Grain) -> Option<ImageSplit> {

@@ -5,6 +5,7 @@ use super::agent::{Agent, INSTANCE_TYPE};
 use super::words::last_words;
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
+use crate::cluster_state::memo::Memo;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::custom_networking::leaves_no_interface;
 use crate::facts::network_plugin;
@@ -214,6 +215,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
 /// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go
 /// `nodeConditionToTaintKeyStatusMap`.
 fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, said: &str) -> Option<&'c Taint> {
+    static EVERYWHERE: Memo<bool> = Memo::new("taints that all Nodes have");
     const OF_NETWORK: [&str; 2] = [NOT_READY, "node.kubernetes.io/network-unavailable"];
     let goes_with_it = |taint: &Taint| {
         OF_NETWORK.contains(&&*taint.key) || startup_taint::owner(taint).is_some_and(|owner| owner.is(agent.set))
@@ -221,8 +223,11 @@ fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, s
     let keeps =
         |taint: &&Taint| taint.effect != "PreferNoSchedule" && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint));
     let taint = node.spec.taints.iter().filter(keeps).find(|taint| goes_with_it(taint))?;
-    let everywhere = case.cluster.nodes().all(|other| other.taint(&taint.key).is_some());
-    (said.contains("untolerated taint") && everywhere).then_some(taint)
+    let everywhere = || {
+        let on_all = || case.cluster.nodes().all(|other| other.taint(&taint.key).is_some());
+        *case.cluster.once(&EVERYWHERE, &taint.key, on_all)
+    };
+    (said.contains("untolerated taint") && everywhere()).then_some(taint)
 }
 
 /// calico-node works only on Nodes that run a Typha.

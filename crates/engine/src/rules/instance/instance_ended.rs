@@ -6,9 +6,10 @@ use crate::case::left_taint::SHUT_DOWN;
 use crate::case::stage::Symptom;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::INSTANCE;
+use crate::cluster_state::memo::Memo;
 use crate::facts::instance_state::{encryption, ended, gone};
-use crate::objects::NodeClaim;
 use crate::objects::input::Input;
+use crate::objects::{Node, NodeClaim};
 use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
@@ -45,9 +46,12 @@ fn meaning(code: &str) -> &'static str {
 /// The cloud controller reports that the instance is stopped. If no Node is Ready, all nodes are stopped, perhaps on
 /// purpose for the night.
 fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
+    static ANY_READY: Memo<bool> = Memo::new("whether any Node is Ready");
     let node = case.node.filter(|_| case.wait.symptom == Symptom::InstanceStopped)?;
     let taint = node.taint(SHUT_DOWN)?;
-    case.cluster.nodes().find(|other| other.is_ready())?;
+    if !*case.cluster.once(&ANY_READY, "", || case.cluster.nodes().any(Node::is_ready)) {
+        return None;
+    }
     let (name, id) = (claim.name(), claim.instance_id().unwrap_or("unknown"));
     Some(
         Finding::new(

@@ -5,9 +5,11 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::refused_volume::refused_volume;
 use crate::case::stage::Symptom;
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Node, VolumeAttachment};
 use crate::rules::Rule;
+use std::collections::BTreeMap;
 
 pub static RULE: Rule = Rule {
     cause: "VolumeLimitTooHigh",
@@ -84,8 +86,16 @@ fn check(case: &Case) -> Opinion {
 }
 
 fn attached(case: &Case, node: &Node) -> Option<Evidence> {
-    let of_node = |a: &&VolumeAttachment| a.spec.node_name == node.name() && a.spec.attacher.starts_with("ebs.csi.");
-    let count = case.cluster.volume_attachments().filter(of_node).count();
+    static COUNTS: Memo<BTreeMap<String, usize>> = Memo::new("EBS volumes by the Node that they are attached to");
+    let counts = case.cluster.once(&COUNTS, "", || {
+        let mut counts = BTreeMap::<String, usize>::new();
+        let of_driver = |a: &&VolumeAttachment| a.spec.attacher.starts_with("ebs.csi.");
+        for attachment in case.cluster.volume_attachments().filter(of_driver) {
+            *counts.entry(attachment.spec.node_name.clone()).or_default() += 1;
+        }
+        counts
+    });
+    let count = counts.get(node.name()).copied().unwrap_or_default();
     let because = "the EBS volumes that the Node has or waits for";
     (count > 0).then(|| {
         Evidence::new(format!("Node/{}", node.name()), "VolumeAttachments", "of the EBS CSI driver", because)

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::explain::agent_chain::of_pod;
 use crate::explain::explanation::Proof;
 use crate::explain::pulls_by_image::pulls_by_image;
@@ -66,6 +67,7 @@ fn check(case: &Case) -> Opinion {
 }
 
 fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Finding {
+    static REMOVED: Memo<Vec<Vec<Taint>>> = Memo::new("the startup taints of nodes of a NodePool that got rid of them");
     let pool = claim.node_pool().unwrap_or("unknown");
     let summary = format!(
         "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, \
@@ -74,9 +76,16 @@ fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Findin
         case.since()
     );
     // Another machine of the pool got rid of it: then somebody does remove it, only not here.
-    let removed_elsewhere = case.cluster.claims_of_pool(pool).any(|c| {
-        c.name() != claim.name() && c.is_true("Initialized") && c.spec.startup_taints == claim.spec.startup_taints
+    let removed = case.cluster.once(&REMOVED, pool, || {
+        let mut removed: Vec<Vec<Taint>> = Vec::new();
+        for other in case.cluster.claims_of_pool(pool).filter(|other| other.is_true("Initialized")) {
+            if !removed.contains(&other.spec.startup_taints) {
+                removed.push(other.spec.startup_taints.clone());
+            }
+        }
+        removed
     });
+    let removed_elsewhere = !claim.is_true("Initialized") && removed.contains(&claim.spec.startup_taints);
     let failing = || case.pods().filter(|p| p.daemon_set().is_some() && !p.is_ready() && p.trouble().is_some());
     if let Some(pod) = failing().next().filter(|_| removed_elsewhere) {
         return waits_for(case, node, taint, pod);
