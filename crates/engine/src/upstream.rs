@@ -11,6 +11,7 @@ pub mod eks;
 pub mod former_words;
 pub mod gpus;
 pub mod image_releases;
+pub mod instance_name;
 pub mod instance_types;
 pub mod karpenter;
 pub mod network_agents;

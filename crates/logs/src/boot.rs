@@ -9,7 +9,7 @@ use crate::journey::Journey;
 use crate::kubelet_stop::KubeletStop;
 use crate::last_words::is_error;
 use crate::quoted::shown;
-use crate::systemd::{CYCLE, FAILED, NOT_STARTED, REACHED, SKIPPED, UP, deleted_job};
+use crate::systemd::{CYCLE, FAILED, NOT_STARTED, REACHED, SKIPPED, UP, deleted_job, is_control_end, is_end};
 use crate::unit_name::{BEGINS, ENDS, KUBELET, KUBELET_AND_RUNTIME, RUNTIME, UnitName, WAY, is_id};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -528,21 +528,18 @@ fn job(text: &str) -> Option<Event> {
 
 /// `x.service: Failed with result 'exit-code'.`; v219 has only `x.service: main process exited, …` before the job's
 /// end, or `x.service: control process exited, …`.
-/// Sources: systemd v257 src/core/unit.c `unit_log_failure`, src/core/service.c `service_sigchld_event`.
 fn of_journal(message: &str) -> Option<Event> {
-    const SAYS: [&str; 3] = [": Failed with result '", ": Main process exited, ", ": main process exited, "];
-    const OF_CONTROL: [&str; 2] = [": Control process exited, ", ": control process exited, "];
     if let Some(id) = deleted_job(message).filter(|id| is_id(id)) {
         return Some(Event::Deleted(UnitName::of(id)));
     }
     if let Some(at) = CYCLE.iter().position(|begin| message.contains(begin)) {
         return Some(Event::Cycle(at == 0));
     }
-    let of = |says: &[&str]| {
-        let id = says.iter().find_map(|says| message.split_once(says)).map(|(id, _)| id)?;
-        is_id(id).then(|| id.to_owned())
-    };
-    of(&OF_CONTROL).map(Event::ControlExited).or_else(|| of(&SAYS).map(Event::Exited))
+    let (id, how) = message.split_once(": ").filter(|(id, _)| is_id(id))?;
+    if is_control_end(how) {
+        return Some(Event::ControlExited(id.to_owned()));
+    }
+    is_end(how).then(|| Event::Exited(id.to_owned()))
 }
 
 /// `Wait for Network to be Configured (1min 39s / no limit)`, `systemd-networkd-wait-online.service/start running (…)`.

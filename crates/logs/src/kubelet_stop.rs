@@ -5,7 +5,7 @@
 //! BindsTo=).
 
 use crate::fact::{Fact, LogLine, Phase, RuntimeEnd, Trouble};
-use crate::systemd::{REACHED, STOPPED_TARGET};
+use crate::systemd::{REACHED, STOPPED_TARGET, is_end};
 use crate::unit_name::{BEGINS, ENDS, KUBELET, RUNTIME, UnitName};
 use crate::wrapping::Line;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -141,9 +141,4 @@ impl KubeletStop {
 /// Whether both lines may be of one stop, whichever came first.
 fn is_together(one: &LogLine, other: &LogLine) -> bool {
     one.time.zip(other.time).is_some_and(|(one, other)| one.signed_duration_since(other).abs() <= TOGETHER)
-}
-
-/// Sources: systemd v257 src/core/service.c `service_sigchld_event`, src/core/unit.c `unit_log_failure`.
-fn is_end(how: &str) -> bool {
-    ["Main process exited, ", "main process exited, ", "Failed with result "].iter().any(|begin| how.starts_with(begin))
 }

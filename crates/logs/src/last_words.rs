@@ -1,6 +1,7 @@
 //! What a program said last before systemd says that it ended: better than nothing where no row knows the line.
 
 use crate::fact::{Fact, LogLine, Phase, Trouble};
+use crate::systemd::main_process_end;
 use crate::table::{CLOUD_INIT, KARPENTER, TABLE};
 use crate::wrapping::{PANIC, klog_level};
 use chrono::TimeDelta;
@@ -79,10 +80,9 @@ fn about(program: &str) -> Option<(&'static str, Trouble)> {
 }
 
 /// The unit whose process ended with an error: `x.service: Main process exited, code=exited, status=1/FAILURE`.
-/// Source: systemd v257 src/core/service.c `service_sigchld_event`; v219 writes "main process exited".
 fn ended(message: &str) -> Option<&str> {
     let (unit, how) = message.split_once(".service: ")?;
-    let how = how.strip_prefix("Main process exited, ").or_else(|| how.strip_prefix("main process exited, "))?;
+    let how = main_process_end(how)?;
     (how.starts_with("code=exited") && !how.ends_with("status=0/SUCCESS") || how.starts_with("code=dumped"))
         .then_some(unit)
 }

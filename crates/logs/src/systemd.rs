@@ -25,6 +25,24 @@ pub(crate) const SKIPPED: &str = "Ordering cycle found, skipping ";
 
 pub(crate) const STOPPED_TARGET: &str = "Stopped target ";
 
+/// What systemd says of the end of a unit's main process, behind the unit: `code=exited, status=1/FAILURE` of
+/// `Main process exited, code=exited, status=1/FAILURE`.
+/// Source: systemd v257 src/core/service.c `service_sigchld_event`; v219 writes "main process exited".
+pub(crate) fn main_process_end(how: &str) -> Option<&str> {
+    how.strip_prefix("Main process exited, ").or_else(|| how.strip_prefix("main process exited, "))
+}
+
+/// Whether it says of a unit, behind its name, that the unit or its main process ended.
+/// Source: systemd v257 src/core/unit.c `unit_log_failure`.
+pub(crate) fn is_end(how: &str) -> bool {
+    main_process_end(how).is_some() || how.starts_with("Failed with result '")
+}
+
+/// Whether it says so of a command beside the main process. Source: as of the main process.
+pub(crate) fn is_control_end(how: &str) -> bool {
+    ["Control process exited, ", "control process exited, "].iter().any(|begin| how.starts_with(begin))
+}
+
 /// What makes a line worth a look for [`crate::kubelet_stop`].
 pub(crate) const STOP_NEEDLES: [&str; 10] = [
     "Stopped kubelet.service",
@@ -66,4 +84,23 @@ pub(crate) const CYCLE: [&str; 2] = ["Found ordering cycle", "Found dependency o
 pub(crate) fn deleted_job(message: &str) -> Option<&str> {
     let (job, _) = message.split_once("/start deleted to break ordering cycle")?;
     job.rsplit_once("Job ").map(|(_, unit)| unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_control_end, is_end, main_process_end};
+
+    #[test]
+    fn the_end_of_a_process_is_known_in_the_words_of_each_version() {
+        for how in ["Main process exited, code=exited, status=1/FAILURE", "main process exited, code=exited, status=1"] {
+            assert!(main_process_end(how).is_some_and(|rest| rest.starts_with("code=exited")), "{how}");
+            assert!(is_end(how) && !is_control_end(how), "{how}");
+        }
+        let control = "Control process exited, code=exited, status=1/FAILURE";
+        assert!(is_control_end(control) && !is_end(control));
+        assert!(is_end("Failed with result 'exit-code'."));
+        for other in ["Failed with error", "The main process exited, ", "Scheduled restart job"] {
+            assert!(!is_end(other) && !is_control_end(other), "{other}");
+        }
+    }
 }

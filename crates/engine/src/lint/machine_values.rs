@@ -1,5 +1,7 @@
 //! Values that Karpenter's labels of a machine never have, whatever AWS adds.
 
+use crate::upstream::instance_name::InstanceName;
+
 /// Why no machine has this value of a label, and what to write instead.
 // karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go computeRequirements, lowerKabobCase
 pub fn refusal(key: &str, value: &str) -> Option<String> {
@@ -39,20 +41,11 @@ pub fn refusal(key: &str, value: &str) -> Option<String> {
 }
 
 /// The labels that the name of an instance type, or of a family, decides.
-// karpenter-provider-aws v1.15.0 pkg/providers/instancetype/types.go instanceTypeScheme, computeRequirements;
-// https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html: behind the generation, g is Graviton
+// karpenter-provider-aws v1.15.0 pkg/providers/instancetype/types.go computeRequirements
 pub fn derived(name: &str) -> Vec<(&'static str, String)> {
-    let (family, size) = name.split_once('.').map_or((name, None), |(family, size)| (family, Some(size)));
-    let letters = family.bytes().take_while(u8::is_ascii_lowercase).count();
-    let (category, behind) = family.split_at(letters);
-    // `u-6tb1` has its memory before the generation.
-    let memory = behind.strip_prefix('-').and_then(|memory| memory.split_once("tb")).map(|(_, rest)| rest);
-    let numbered = memory.unwrap_or(behind);
-    let digits = numbered.bytes().take_while(u8::is_ascii_digit).count();
-    let (generation, options) = numbered.split_at(digits);
-    if category.is_empty() || generation.is_empty() {
+    let Some(InstanceName { family, size, category, generation, options }) = InstanceName::of(name) else {
         return Vec::new();
-    }
+    };
     let is_arm = options.contains('g') || family == "a1" || family.starts_with("mac2");
     let mut labels = vec![
         ("kubernetes.io/arch", if is_arm { "arm64" } else { "amd64" }.to_owned()),

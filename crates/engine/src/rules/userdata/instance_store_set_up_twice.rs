@@ -8,6 +8,7 @@ use crate::explain::instance_questions::ask_the_instance;
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::upstream::instance_name::InstanceName;
 use crate::upstream::karpenter::Version;
 use readers::source_text::{self, Span};
 use readers::userdata::Family;
@@ -36,13 +37,9 @@ fn has_own_disks(claim: &NodeClaim) -> bool {
 }
 
 /// `m6id.large` has a `d` behind its generation, and `i4i.large` is one of those that are made for their disks.
-/// Source: EC2 instance types guide, "Amazon EC2 instance type naming conventions".
 fn is_named_for_disks(instance_type: &str) -> bool {
-    let Some((family, _)) = instance_type.split_once('.') else { return false };
-    let behind = family.trim_start_matches(|c: char| c.is_ascii_lowercase());
-    let category = family.strip_suffix(behind).unwrap_or_default();
-    let options = behind.trim_start_matches(|c: char| c.is_ascii_digit());
-    options.contains('d') || ["i", "im", "is"].contains(&category)
+    let name = InstanceName::of(instance_type).filter(|name| name.size.is_some());
+    name.is_some_and(|name| name.options.contains('d') || ["i", "im", "is"].contains(&name.category))
 }
 
 fn check(case: &Case) -> Opinion {
