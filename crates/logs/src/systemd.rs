@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn the_end_of_a_process_is_known_in_the_words_of_each_version() {
-        for how in ["Main process exited, code=exited, status=1/FAILURE", "main process exited, code=exited, status=1"] {
+        for how in ["Main process exited, code=exited, status=1/FAILURE", "main process exited, code=exited, status=1"]
+        {
             assert!(main_process_end(how).is_some_and(|rest| rest.starts_with("code=exited")), "{how}");
             assert!(is_end(how) && !is_control_end(how), "{how}");
         }
