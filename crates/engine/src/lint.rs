@@ -589,7 +589,7 @@ impl Cluster {
             .chain(contradictions::flaws(
                 pool,
                 self.state.class("EC2NodeClass", &reference.name).map(|facts| &facts.class),
-                launched,
+                self.state.claims_of_pool(pool.name()).next().is_some(),
                 self.state.daemon_sets(),
             ))
             .map(|flaw| {
