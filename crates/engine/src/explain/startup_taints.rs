@@ -13,6 +13,7 @@ use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, Version, image_tag};
 use crate::upstream::startup_taint;
+use chrono::{DateTime, Utc};
 use logs::fact::{Fact, Reason, Trouble};
 use readers::userdata::Family;
 
@@ -224,18 +225,19 @@ pub(crate) fn never_removes(case: &Case, node: &Node, taint: &Taint, pod: &Pod) 
 /// The driver's log says that it lacks a permission for removing the taint. Its ServiceAccount has the same permissions
 /// on every Node.
 fn refused_removal(case: &Case, pod: &Pod) -> Option<Explanation> {
+    static NEWEST: Memo<Option<(Option<DateTime<Utc>>, String)>> = Memo::new("the newest denial of a taint's removal");
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
     let account = pod.spec.service_account_name.as_str();
     let who = format!("system:serviceaccount:{namespace}:{account}");
     let is_its = |fact: &&Fact| {
-        fact.trouble == Trouble::TaintStays
-            && fact.reason == Some(Reason::Forbidden)
-            && fact.last.text.contains(&who)
-            && fact.last.time >= pod.metadata.creation_timestamp
+        fact.trouble == Trouble::TaintStays && fact.reason == Some(Reason::Forbidden) && fact.last.text.contains(&who)
     };
-    let told =
-        case.cluster.logs().flat_map(|log| log.journey.open()).filter(is_its).max_by_key(|fact| fact.last.time)?;
-    let what = told.last.text.split_once(&who).map_or("", |(_, what)| what);
+    let newest = case.cluster.once(&NEWEST, &who, || {
+        let told = case.cluster.logs().flat_map(|log| log.journey.open()).filter(is_its);
+        told.max_by_key(|fact| fact.last.time).map(|fact| (fact.last.time, fact.last.text.clone()))
+    });
+    let (_, told) = (*newest).as_ref().filter(|(time, _)| *time >= pod.metadata.creation_timestamp)?;
+    let what = told.split_once(&who).map_or("", |(_, what)| what);
     let what = what.split_once("cannot ").map_or("do that", |(_, what)| what);
     let what = what.replace(['\\', '"'], "");
     let why = format!("has not, because ServiceAccount {account} of its pods cannot {}", what.trim());
