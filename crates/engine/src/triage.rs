@@ -473,13 +473,12 @@ impl Triage {
             Subject::Pool(pool) => pool_pods::since(&self.cluster, pool, now),
             _ => None,
         };
-        let (knowledge, orders) =
-            match (since, Case::of(Judging::new(&self.cluster, now, &self.thresholds), subject)) {
-                // Without its pods it may be no case yet.
-                (Some(since), _) => self.questions.prepare_pool(since, now),
-                (None, Some(case)) => self.questions.prepare(&case, now),
-                (None, None) => return AnswerState::Unwanted,
-            };
+        let (knowledge, orders) = match (since, Case::of(Judging::new(&self.cluster, now, &self.thresholds), subject)) {
+            // Without its pods it may be no case yet.
+            (Some(since), _) => self.questions.prepare_pool(since, now),
+            (None, Some(case)) => self.questions.prepare(&case, now),
+            (None, None) => return AnswerState::Unwanted,
+        };
         self.outbox.ask(orders);
         knowledge
     }

@@ -29,7 +29,7 @@ use crate::facts::deployment_pods;
 use crate::facts::network_plugin::{KUBE_PROXY, rank};
 use crate::facts::placement;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, Pod, Taint};
+use crate::objects::{DaemonSet, Node, Taint};
 use crate::upstream::startup_taint;
 
 /// The causes that a chain may lead to, and so the inputs that a rule reads if it follows one.
