@@ -1,20 +1,21 @@
 //! What Windows PowerShell refuses of a script before it runs any of it, and commands whose name is misspelt.
 //!
-//! This is no parser. It follows quotes, comments and brackets, which decide where a statement begins.
+//! This is no parser. `tokens.rs` follows quotes, comments and brackets, which decide where a statement begins.
 // Windows PowerShell 5.1: about_Quoting_Rules, about_Comments, about_Parsing and about_Operators below
 // https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/
+
+mod tokens;
 
 use super::known_flags::one_letter_apart;
 use super::{Defect, DefectKind};
 use crate::source_text::Span;
+use tokens::{Kind, Refused, Token, read};
 
 /// The mistakes in the script that stands at `span` of `text`. PowerShell parses all of a script before it runs the
 /// first statement, so one place that it refuses is enough.
 pub fn check(text: &str, span: Span) -> Vec<Defect> {
-    let mut reader = Reader {
+    let mut check = Check {
         script: span.of(text),
-        start: span.start,
-        at: 0,
         open: Vec::new(),
         begins: true,
         names_command: true,
@@ -22,23 +23,58 @@ pub fn check(text: &str, span: Span) -> Vec<Defect> {
         is_asked: false,
         misspelt: None,
     };
-    let refused = reader.script().err();
+    let refused = check.script().err();
     let refused = refused.map(|(span, why)| Defect {
         kind: DefectKind::PowerShellRefused,
         span,
         message: format!("{why}, so PowerShell runs nothing of the script"),
     });
-    refused.into_iter().chain(reader.misspelt).collect()
+    let found = refused.into_iter().chain(check.misspelt);
+    found.map(|defect| Defect { span: defect.span.shifted(span.start), ..defect }).collect()
 }
 
-/// The first place that PowerShell refuses, and why.
-type Read = Result<(), (Span, String)>;
+/// The words of each command, with their quotes. Commands in brackets come before the command around them.
+pub fn commands(script: &str) -> Vec<Vec<Span>> {
+    let (tokens, _) = read(script);
+    let mut commands = Vec::new();
+    let mut around: Vec<Vec<Span>> = Vec::new();
+    let mut words: Vec<Span> = Vec::new();
+    let mut before: Option<Token> = None;
+    for token in tokens {
+        let text = token.span.of(script);
+        // Blanks around a comma end no word.
+        let goes_on = text == "," || before.is_some_and(|before| before.span.of(script) == ",");
+        match token.kind {
+            Kind::LineEnd if before.is_some_and(|before| goes_on_behind(before.span.of(script))) => continue,
+            Kind::LineEnd | Kind::End | Kind::Pipe => commands.push(std::mem::take(&mut words)),
+            Kind::Open(_) => {
+                add(&mut words, token.span, goes_on);
+                around.push(std::mem::take(&mut words));
+            }
+            Kind::Close(_) => {
+                commands.push(std::mem::replace(&mut words, around.pop().unwrap_or_default()));
+                add(&mut words, token.span, true);
+            }
+            Kind::Sign | Kind::Value | Kind::Word => add(&mut words, token.span, goes_on),
+        }
+        before = Some(token);
+    }
+    commands.push(words);
+    commands.extend(around.into_iter().rev());
+    commands.retain(|words| !words.is_empty());
+    commands
+}
 
-struct Reader<'a> {
+/// Adds a token to the last word, if no blank is between them or it `goes_on`, else as a new word.
+fn add(words: &mut Vec<Span>, token: Span, goes_on: bool) {
+    match words.last_mut().filter(|word| goes_on || word.end == token.start) {
+        Some(word) => word.end = token.end,
+        None => words.push(token),
+    }
+}
+
+struct Check<'a> {
     script: &'a str,
-    /// Where the script begins in the whole text.
-    start: usize,
-    at: usize,
     /// The brackets that are open, each with its place.
     open: Vec<(char, usize)>,
     /// Whether a statement begins here.
@@ -53,76 +89,37 @@ struct Reader<'a> {
     misspelt: Option<Defect>,
 }
 
-/// How deep strings are followed into `$(…)` inside of each other.
-const DEEPEST: usize = 8;
-
-impl<'a> Reader<'a> {
-    fn rest(&self) -> &'a str {
-        self.script.get(self.at..).unwrap_or_default()
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn bump(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += c.len_utf8();
-        Some(c)
-    }
-
-    fn span(&self, start: usize, end: usize) -> Span {
-        Span::new(start, end).shifted(self.start)
-    }
-
-    /// Steps behind the next `end`, or to the end of the script.
-    fn skip_behind(&mut self, end: &str) {
-        self.at += self.rest().find(end).map_or(self.rest().len(), |at| at + end.len());
-    }
-
-    fn script(&mut self) -> Read {
-        while let Some(c) = self.peek() {
-            let start = self.at;
-            match c {
-                ' ' | '\t' | '\r' => self.at += 1,
-                '\n' => self.line_end(),
-                '`' => self.escape(),
-                '#' => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
-                '<' if self.rest().starts_with("<#") => self.skip_behind("#>"),
-                ';' => {
-                    self.token(start, 1);
+impl Check<'_> {
+    fn script(&mut self) -> Result<(), Refused> {
+        let (tokens, refused) = read(self.script);
+        for (at, token) in tokens.iter().enumerate() {
+            if token.kind == Kind::LineEnd {
+                if !goes_on_behind(self.before) {
                     self.statement();
                 }
-                '{' | '(' => {
-                    self.open.push((c, start));
-                    self.token(start, 1);
-                    (self.begins, self.names_command) = (c == '{', true);
+                continue;
+            }
+            let (begins, is_command) = (self.begins, self.names_command);
+            let text = token.span.of(self.script);
+            (self.begins, self.names_command, self.before) = (false, false, text);
+            match token.kind {
+                Kind::End => self.statement(),
+                Kind::Open(bracket) => {
+                    self.open.push((bracket, token.span.end.saturating_sub(1)));
+                    (self.begins, self.names_command) = (bracket == '{', true);
                 }
-                '}' | ')' => self.close(c)?,
-                '|' | '&' => {
-                    self.token(start, 1);
-                    self.names_command = true;
-                }
-                ',' => self.token(start, 1),
-                '@' => self.at_sign()?,
-                '$' => self.variable()?,
-                c if is_quote(c) => {
-                    self.at += c.len_utf8();
-                    self.string(c, start, DEEPEST)?;
-                    self.value(start)?;
-                }
-                _ => self.word(),
+                Kind::Close(bracket) => self.close(bracket, token.span)?,
+                Kind::Pipe => self.names_command = true,
+                Kind::Value if begins => self.no_parameter(token.span.end, tokens.get(at + 1))?,
+                Kind::LineEnd | Kind::Sign | Kind::Value => {}
+                Kind::Word => self.word(text, token.span, is_command),
             }
         }
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
         let Some(&(bracket, at)) = self.open.first() else { return Ok(()) };
-        Err((self.span(at, at + 1), format!("this `{bracket}` is never closed")))
-    }
-
-    /// Ends a word or sign that began at `start` and is `more` bytes longer than what is read.
-    fn token(&mut self, start: usize, more: usize) {
-        self.at += more;
-        self.before = self.script.get(start..self.at).unwrap_or_default();
-        (self.begins, self.names_command) = (false, false);
+        Err(never_closed(bracket, at))
     }
 
     /// Begins a statement, unless brackets make it the part of one.
@@ -131,155 +128,43 @@ impl<'a> Reader<'a> {
         (self.begins, self.names_command) = (begins, begins);
     }
 
-    fn line_end(&mut self) {
-        self.at += 1;
-        let goes_on = self.before.ends_with([',', '|', '=', '+', '*', '/', '%', '&'])
-            || self.before.strip_prefix('-').is_some_and(|word| word.is_empty() || is_operator(word));
-        if !goes_on {
-            self.statement();
-        }
-    }
-
-    /// A backquote takes the meaning from the next character; from a line end, too.
-    fn escape(&mut self) {
-        self.at += 1;
-        if self.bump() == Some('\r') && self.peek() == Some('\n') {
-            self.at += 1;
-        }
-    }
-
-    fn close(&mut self, c: char) -> Read {
-        let (start, opener) = (self.at, if c == '}' { '{' } else { '(' });
+    fn close(&mut self, bracket: char, span: Span) -> Result<(), Refused> {
+        let opener = if bracket == '}' { '{' } else { '(' };
         match self.open.pop() {
-            Some((own, _)) if own == opener => {}
-            Some((own, at)) => return Err((self.span(at, at + 1), format!("this `{own}` is never closed"))),
-            None => return Err((self.span(start, start + 1), format!("this `{c}` closes nothing"))),
+            Some((own, _)) if own == opener => Ok(()),
+            Some((own, at)) => Err(never_closed(own, at)),
+            None => Err((span, format!("this `{bracket}` closes nothing"))),
         }
-        self.token(start, 1);
-        Ok(())
     }
 
-    /// `@(`, `@{`, a here-string, or the parameters `@name`.
-    fn at_sign(&mut self) -> Read {
-        let start = self.at;
-        let rest = self.rest();
-        self.at += 1;
-        let Some(quote @ ('\'' | '"')) = self.peek() else {
-            self.token(start, 0);
-            return Ok(());
-        };
-        let line_end = rest.find('\n').unwrap_or(rest.len());
-        if !rest.get(2..line_end).is_some_and(|behind| behind.trim().is_empty()) {
-            self.token(start, 0);
-            return Ok(());
-        }
-        let end = format!("\n{quote}@");
-        let Some(at) = rest.get(line_end..).and_then(|body| body.find(&end)) else {
-            let why = format!("this here-string is never closed: no line begins with {quote}@");
-            return Err((self.span(start, start + 2), why));
-        };
-        self.token(start, line_end + at + end.len() - 1);
-        Ok(())
-    }
-
-    fn variable(&mut self) -> Read {
-        let start = self.at;
-        let rest = self.rest();
-        if rest.starts_with("$(") {
-            self.at += 1;
-            return Ok(());
-        }
-        if rest.starts_with("${") {
-            self.skip_behind("}");
-        } else {
-            let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '?' | '^' | '$');
-            self.at += rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-        }
-        self.value(start)
-    }
-
-    /// Ends a value. If a statement begins with it, no parameter may follow: it is not run without `&`.
-    fn value(&mut self, start: usize) -> Read {
-        let begins = self.begins;
-        self.token(start, 0);
-        let rest = self.rest();
-        let behind = rest.trim_start_matches([' ', '\t']);
-        let Some(word) = behind.strip_prefix('-').filter(|_| begins && behind.len() < rest.len()) else {
-            return Ok(());
-        };
+    /// A statement began with a value, which is not run without `&`, so no parameter may follow.
+    fn no_parameter(&self, end: usize, next: Option<&Token>) -> Result<(), Refused> {
+        let Some(next) = next.filter(|next| next.kind == Kind::Word) else { return Ok(()) };
+        let between = Span::new(end, next.span.start).of(self.script);
+        let is_apart = !between.is_empty() && between.bytes().all(|b| matches!(b, b' ' | b'\t'));
+        let Some(word) = next.span.of(self.script).strip_prefix('-').filter(|_| is_apart) else { return Ok(()) };
         let name = word.get(..word.bytes().take_while(u8::is_ascii_alphabetic).count()).unwrap_or_default();
         if name.is_empty() || is_operator(name) {
             return Ok(());
         }
-        let at = self.at + rest.len() - behind.len();
+        let at = next.span.start;
         let why = format!("-{name} follows a value, since no `&` before the value makes it the command to run");
-        Err((self.span(at, at + 1 + name.len()), why))
+        Err((Span::new(at, at + 1 + name.len()), why))
     }
 
-    /// The rest of a string that began at `start`.
-    fn string(&mut self, quote: char, start: usize, depth: usize) -> Read {
-        let closes = if is_double(quote) { is_double } else { is_single };
-        while let Some(c) = self.bump() {
-            match c {
-                '`' if is_double(quote) => drop(self.bump()),
-                '$' if is_double(quote) && self.peek() == Some('(') => self.substitution(depth)?,
-                // Twice it is a character of the string.
-                c if closes(c) => match self.peek().filter(|next| closes(*next)) {
-                    Some(next) => self.at += next.len_utf8(),
-                    None => return Ok(()),
-                },
-                _ => {}
-            }
-        }
-        Err((self.span(start, start + quote.len_utf8()), "this quote is never closed".to_owned()))
-    }
-
-    /// The `(…)` of a `$(…)` inside of a string.
-    fn substitution(&mut self, depth: usize) -> Read {
-        let mut open = 0_usize;
-        while let Some(c) = self.peek() {
-            let start = self.at;
-            self.at += c.len_utf8();
-            match c {
-                '(' => open += 1,
-                ')' if open <= 1 => return Ok(()),
-                ')' => open -= 1,
-                '`' => drop(self.bump()),
-                c if is_quote(c) && depth > 0 => self.string(c, start, depth - 1)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn word(&mut self) {
-        let (start, is_command) = (self.at, self.names_command);
-        while let Some(c) = self.peek().filter(|c| !c.is_whitespace() && !";{}()|&,".contains(*c) && !is_quote(*c)) {
-            if c == '`' {
-                self.escape();
-            } else {
-                self.at += c.len_utf8();
-            }
-        }
-        // A blank of another script ends a word, too.
-        let more = if self.at == start { self.peek().map_or(0, char::len_utf8) } else { 0 };
-        self.token(start, more);
-        let word = self.before;
+    fn word(&mut self, word: &str, span: Span, is_command: bool) {
         self.names_command = word.ends_with('=');
-        if word == "--%" {
-            // Behind it the rest of the line is taken as it stands.
-            self.at += self.rest().find('\n').unwrap_or(self.rest().len());
-        } else if is_command
+        if is_command
             && !self.is_asked
             && let Some(meant) = meant(word)
         {
             self.is_asked = true;
-            self.misspelt = self.misspelt(word, meant, start);
+            self.misspelt = self.misspelt(word, meant, span);
         }
     }
 
     /// The finding about a command, unless the script defines it.
-    fn misspelt(&self, word: &str, meant: &str, start: usize) -> Option<Defect> {
+    fn misspelt(&self, word: &str, meant: &str, span: Span) -> Option<Defect> {
         let lower = self.script.to_ascii_lowercase();
         let own = word.to_ascii_lowercase();
         let is_defined = ["function", "filter", "set-alias", "new-alias"].iter().any(|definition| {
@@ -289,23 +174,20 @@ impl<'a> Reader<'a> {
         });
         (!is_defined).then(|| Defect {
             kind: DefectKind::UnknownCmdlet,
-            span: self.span(start, start + word.len()),
+            span,
             message: format!("PowerShell has no command {word}, and goes on without it; {meant} is one"),
         })
     }
 }
 
-const fn is_single(c: char) -> bool {
-    matches!(c, '\'' | '\u{2018}'..='\u{201b}')
+fn never_closed(bracket: char, at: usize) -> Refused {
+    (Span::new(at, at + 1), format!("this `{bracket}` is never closed"))
 }
 
-const fn is_double(c: char) -> bool {
-    matches!(c, '"' | '\u{201c}'..='\u{201e}')
-}
-
-/// PowerShell takes quotes of typography for its own.
-const fn is_quote(c: char) -> bool {
-    is_single(c) || is_double(c)
+/// Whether a statement goes on in the next line if its line ends in this word or sign.
+fn goes_on_behind(word: &str) -> bool {
+    word.ends_with([',', '|', '=', '+', '*', '/', '%', '&'])
+        || word.strip_prefix('-').is_some_and(|word| word.is_empty() || is_operator(word))
 }
 
 const OPERATORS: &[&str] = &[
@@ -344,8 +226,8 @@ const OPERATORS: &[&str] = &[
 
 /// Whether a word behind a dash is an operator; with `c` or `i` before it, it minds the case or does not.
 fn is_operator(word: &str) -> bool {
-    let lower = word.to_ascii_lowercase();
-    OPERATORS.iter().any(|operator| lower == *operator || lower.strip_prefix(['c', 'i']) == Some(*operator))
+    let bare = word.strip_prefix(['c', 'C', 'i', 'I']).unwrap_or(word);
+    OPERATORS.iter().any(|operator| operator.eq_ignore_ascii_case(word) || operator.eq_ignore_ascii_case(bare))
 }
 
 /// Commands that user data often calls, of the modules that Windows Server has.
@@ -486,6 +368,32 @@ mod tests {
         ] {
             assert_eq!(found(script), [], "{script}");
         }
+    }
+
+    #[test]
+    fn a_command_is_its_words_wherever_brackets_stand() {
+        let words = |script: &str| {
+            let of = |words: &Vec<Span>| words.iter().map(|word| word.of(script).to_owned()).collect::<Vec<_>>();
+            commands(script).iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            words("& $f -A:\"b c\" 'd'`\n e; g 2>&1"),
+            [vec!["$f", "-A:\"b c\"", "'d'", "e"], vec!["g", "2>&1"]]
+        );
+        assert_eq!(words("a (b --c) x$(d)e"), [vec!["b", "--c"], vec!["d"], vec!["a", "(b --c)", "x$(d)e"]]);
+        assert_eq!(
+            words("if ($x) {\n  a\n  b\n}\nc"),
+            [vec!["$x"], vec!["a"], vec!["b"], vec!["if", "($x)", "{\n  a\n  b\n}"], vec!["c"]]
+        );
+        assert_eq!(words("a 'b' ,\n  'c' d |\n e"), [vec!["a", "'b' ,\n  'c'", "d"], vec!["e"]]);
+        assert_eq!(words("# a b\na <# b #> c {"), [vec!["a", "c", "{"]]);
+    }
+
+    /// If each line end looked at all of the word before it, this would take minutes.
+    #[test]
+    fn a_long_word_before_many_lines_is_read_to_its_end() {
+        let script = format!("-{}{}", "a".repeat(1 << 19), "\n".repeat(1 << 19));
+        assert_eq!((found(&script), commands(&script).len()), (vec![], 1));
     }
 
     #[test]

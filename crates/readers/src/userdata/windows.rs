@@ -1,9 +1,9 @@
 //! User data of Windows: the tags around its script, what ends it early, and the arguments of `Start-EKSBootstrap.ps1`,
 //! whose quoting is not proven.
 
+use super::powershell;
 use super::traced::Traced;
 use crate::source_text::Span;
-use std::ops::Range;
 
 const EXTRA_ARGS: &str = "-kubeletextraargs";
 
@@ -11,7 +11,12 @@ const EXTRA_ARGS: &str = "-kubeletextraargs";
 pub fn extra_args(text: &str, span: Span) -> Vec<Traced> {
     let lower = span.of(text).to_ascii_lowercase();
     let mut values = Vec::new();
+    let mut read = span.start;
     for (at, _) in lower.match_indices(EXTRA_ARGS) {
+        // The name may be in a value. No value is read twice.
+        if span.start + at < read {
+            continue;
+        }
         let after = at + EXTRA_ARGS.len();
         let rest = span.of(text).get(after..).unwrap_or_default();
         let value = rest.trim_start_matches([' ', '\t', ':', '`']);
@@ -21,7 +26,10 @@ pub fn extra_args(text: &str, span: Span) -> Vec<Traced> {
             Some(_) => value.split([' ', '\t', '\r', '\n']).next().map(|v| (v, start)),
             None => None,
         };
-        values.extend(value.map(|(value, start)| Traced::written_at(value, start)));
+        if let Some((value, start)) = value {
+            values.push(Traced::written_at(value, start));
+            read = start + value.len();
+        }
     }
     values
 }
@@ -30,80 +38,42 @@ pub fn extra_args(text: &str, span: Span) -> Vec<Traced> {
 /// name of a parameter, for those have one dash.
 // PowerShell 7.5 docs about_Parsing, about_Parameters; awslabs/amazon-eks-ami#348
 pub fn linux_option(text: &str, span: Span) -> Option<Span> {
-    const MANDATORY: &str = "-eksclustername";
     let script = span.of(text);
-    let lower = script.to_ascii_lowercase();
-    lower.match_indices(MANDATORY).find_map(|(at, _)| {
-        let begin = command_begin(script, at);
-        let command = script.get(begin..)?;
-        let option = option_in(command)?;
-        let start = span.start + begin;
-        Some(Span::new(start + option.start, start + option.end))
-    })
+    let commands = powershell::commands(script);
+    let mut calls = commands.iter().filter(|words| words.iter().any(|word| is_mandatory(word.of(script))));
+    calls.find_map(|words| option_in(script, words)).map(|option| option.shifted(span.start))
 }
 
-/// Where the command begins that is at this place: a backtick at the end of a line takes the next one along.
-fn command_begin(script: &str, at: usize) -> usize {
-    let mut begin = at;
-    loop {
-        let before = script.get(..begin).unwrap_or_default();
-        let Some(newline) = before.rfind('\n') else { return 0 };
-        let line_before = before.get(..newline).unwrap_or_default();
-        if !line_before.trim_end_matches('\r').ends_with('`') {
-            return newline + 1;
-        }
-        begin = newline;
-    }
+/// Whether a word is the parameter that each call of `Start-EKSBootstrap.ps1` needs.
+fn is_mandatory(word: &str) -> bool {
+    const NAME: &str = "-EKSClusterName";
+    let (name, value) = word.split_at_checked(NAME.len()).unwrap_or_default();
+    name.eq_ignore_ascii_case(NAME) && (value.is_empty() || value.starts_with(':'))
 }
 
 /// The first word of a command with two dashes that is no parameter's value.
-fn option_in(command: &str) -> Option<Range<usize>> {
-    let mut takes_value = false;
-    for range in words(command) {
-        let word = command.get(range.clone()).unwrap_or_default();
-        if word.starts_with('#') {
-            return None;
-        }
-        let begins_with_letter = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());
-        if !takes_value && word.strip_prefix("--").is_some_and(begins_with_letter) {
+fn option_in(script: &str, words: &[Span]) -> Option<Span> {
+    let mut is_value = false;
+    for span in words {
+        let word = span.of(script);
+        if !is_value && word.strip_prefix("--").is_some_and(begins_with_letter) {
             let end = word.find('=').unwrap_or(word.len());
-            return Some(range.start..range.start + end);
+            return Some(Span::new(span.start, span.start + end));
         }
-        takes_value = word.strip_prefix('-').is_some_and(begins_with_letter) && !word.contains(':');
+        is_value = takes_value(word);
     }
     None
 }
 
-/// The words of the first command, with their quotes.
-fn words(command: &str) -> Vec<Range<usize>> {
-    let mut words = Vec::new();
-    let mut begin: Option<usize> = None;
-    let mut quote: Option<char> = None;
-    let mut is_escaped = false;
-    let mut end = command.len();
-    for (at, c) in command.char_indices() {
-        if is_escaped {
-            // A line may end in both.
-            is_escaped = c == '\r';
-            continue;
-        }
-        match (quote, c) {
-            (None | Some('"'), '`') => is_escaped = true,
-            (Some(open), _) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '\n' | ';' | '|') => {
-                end = at;
-                break;
-            }
-            (None, _) if c.is_whitespace() => words.extend(begin.take().map(|begin| begin..at)),
-            (None, _) => {
-                begin.get_or_insert(at);
-                quote = ['\'', '"'].contains(&c).then_some(c);
-            }
-        }
-    }
-    words.extend(begin.map(|begin| begin..end));
-    words
+fn begins_with_letter(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Whether a word is a parameter without its value. It looks no further than the name, for the word may hold commands
+/// in brackets.
+fn takes_value(word: &str) -> bool {
+    let name = word.strip_prefix('-').filter(|name| begins_with_letter(name));
+    name.is_some_and(|name| !name.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).starts_with(':'))
 }
 
 /// A statement at the beginning of a line that ends the script before Karpenter's own lines, which stand behind the
@@ -163,6 +133,19 @@ mod tests {
         assert_eq!(values[0].span().of(text), "--node-labels=a=b --v=2");
     }
 
+    /// If the rest were read again for each name, these would take minutes and gigabytes.
+    #[test]
+    fn a_mebibyte_of_names_is_read_to_its_end() {
+        for name in ["-KubeletExtraArgs", "-KubeletExtraArgs'", "-KubeletExtraArgs "] {
+            let text = name.repeat((1 << 20) / name.len());
+            let values = extra_args(&text, Span::new(0, text.len()));
+            assert!(values.iter().map(Traced::len).sum::<usize>() <= text.len(), "{name}");
+        }
+        for name in ["-EKSClusterName ", "-EKSClusterName `\n", "-EKSClusterName -a{"] {
+            assert_eq!(linux(&name.repeat((1 << 20) / name.len())), None, "{name}");
+        }
+    }
+
     fn linux(text: &str) -> Option<&str> {
         linux_option(text, Span::new(0, text.len())).map(|span| span.of(text))
     }
@@ -186,6 +169,9 @@ mod tests {
             "; tool --flag x",
             "\ntool --flag x",
             " # not --kubelet-extra-args",
+            " -APIServerEndpoint (aws eks describe-cluster --query cluster.endpoint)",
+            " <# --kubelet-extra-args #>",
+            " -ContainerRuntime a, --b",
         ] {
             assert_eq!(linux(&format!("{call}{rest}")), None, "{rest}");
         }
