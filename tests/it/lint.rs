@@ -2027,6 +2027,10 @@ fn a_folder_that_exists_ends_a_script_with_set_e() {
     assert_eq!(custom("#!/bin/bash\nset -ex\nmkdir /etc/eks"), ["Error UserDataStopsKubelet f:10:11"]);
     assert_eq!(custom("#!/bin/bash -e\nsudo mkdir -m 755 /opt/ # a"), ["Error UserDataStopsKubelet f:9:23"]);
     assert_eq!(custom("#!/bin/bash\nset -o errexit\nmkdir /var/lib/x /tmp"), ["Error UserDataStopsKubelet f:10:22"]);
+    assert_eq!(
+        custom("#!/bin/bash\nset -e\n(\n  mkdir /etc/eks\n)\ntrue || true"),
+        ["Error UserDataStopsKubelet f:11:13"]
+    );
     for fine in [
         "#!/bin/bash\nmkdir /etc/eks",
         "#!/bin/bash\nset -e\nmkdir -p /etc/eks",
@@ -2038,6 +2042,13 @@ fn a_folder_that_exists_ends_a_script_with_set_e() {
         "#!/bin/bash\nset -e\nrm -rf /opt\nmkdir /opt",
         "#!/bin/bash\nset -e\nmkdir /opt/shop /etc/kubernetes",
         "#!/bin/bash\nset -u\nmkdir \"/etc/eks\"",
+        "#!/bin/bash\nset -e\n(\n  mkdir /etc/eks\n) || true",
+        "#!/bin/bash\nset -e\n(\n  mkdir /etc/eks\n) 2>/dev/null || true",
+        "#!/bin/bash\nset -e\n(\n  mkdir /etc/eks\n) | cat",
+        "#!/bin/bash\nset -e\n! (\n  mkdir /etc/eks\n)",
+        "#!/bin/bash\nset -e\nif (\n  mkdir /etc/eks\n); then\n  true\nfi",
+        "#!/bin/bash\nset -e\n{\n  mkdir /etc/eks\n} || true",
+        "#!/bin/bash\n(set -e)\nmkdir /etc/eks",
     ] {
         assert_eq!(custom(fine), [""; 0], "{fine}");
     }

@@ -9,6 +9,7 @@
 //! literal text and is marked as not exact.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::traced::Traced;
 use crate::source_text::Span;
@@ -48,6 +49,11 @@ pub struct Command {
     pub words: Vec<Word>,
     pub span: Span,
     pub runs: Runs,
+    /// Whether it is inside of `( … )`.
+    pub in_subshell: bool,
+    /// Whether a subshell around it may fail without an end of the script: `! ( … )`, or behind it `||`, `&&`, `|` or
+    /// `&`.
+    pub in_tested_subshell: bool,
     /// The body of its here-document.
     pub document: Option<Word>,
     /// The file its output goes to.
@@ -81,6 +87,7 @@ pub fn read(source: &Traced) -> Script {
     let mut reader = Reader::new(&source);
     reader.script();
     reader.finish_command();
+    reader.mark_tested();
     if reader.script.open_quote.is_some() {
         for command in reader.script.commands.get_mut(reader.line..).unwrap_or_default() {
             command.runs = Runs::SyntaxError;
@@ -118,6 +125,12 @@ struct Reader<'a> {
     /// How many compound commands and functions are open.
     depth: usize,
     subshells: Vec<Subshell>,
+    /// The first command of the subshell that closed just before. Redirections may follow it.
+    closed: Option<usize>,
+    /// The commands of the subshells whose status something looks at.
+    tested: Vec<Range<usize>>,
+    /// A `!` is before the command.
+    negated: bool,
     /// What stands behind `&&` and `||` may not be run.
     behind_operator: bool,
     /// Behind `|` a command runs in a shell of its own.
@@ -138,6 +151,9 @@ struct Subshell {
     conditional: bool,
     /// How many compound commands were open before it.
     depth: usize,
+    /// Its first command.
+    first: usize,
+    negated: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -156,6 +172,9 @@ impl<'a> Reader<'a> {
             documents: Vec::new(),
             depth: 0,
             subshells: Vec::new(),
+            closed: None,
+            tested: Vec::new(),
+            negated: false,
             behind_operator: false,
             behind_pipe: false,
             exited: false,
@@ -208,6 +227,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 '&' | '|' if self.take("&&") || self.take("||") => {
+                    self.test_closed_subshell();
                     self.end_command();
                     self.behind_operator = true;
                 }
@@ -215,12 +235,16 @@ impl<'a> Reader<'a> {
                 '|' => {
                     self.at += 1;
                     self.take("&");
+                    self.test_closed_subshell();
                     self.behind_pipe = true;
                     self.finish_command();
                 }
                 ';' | '&' => {
                     self.at += 1;
-                    self.behind_pipe |= c == '&';
+                    if c == '&' {
+                        self.test_closed_subshell();
+                        self.behind_pipe = true;
+                    }
                     self.end_command();
                 }
                 ')' => {
@@ -229,6 +253,10 @@ impl<'a> Reader<'a> {
                     // Not the `)` of a pattern: `case` is deeper.
                     if let Some(subshell) = self.subshells.pop_if(|subshell| subshell.depth == self.depth) {
                         self.exited = subshell.exited;
+                        self.closed = Some(subshell.first);
+                        if subshell.negated {
+                            self.test_closed_subshell();
+                        }
                     }
                 }
                 '(' if self.words.is_empty() && self.rest().starts_with("((") && self.arithmetic() => {}
@@ -239,9 +267,15 @@ impl<'a> Reader<'a> {
                         // "name()": the body that follows is one compound command.
                         self.words.clear();
                     } else {
-                        let conditional = self.behind_operator;
+                        let (conditional, negated) = (self.behind_operator, self.negated);
                         self.end_command();
-                        self.subshells.push(Subshell { exited: self.exited, conditional, depth: self.depth });
+                        self.subshells.push(Subshell {
+                            exited: self.exited,
+                            conditional,
+                            depth: self.depth,
+                            first: self.script.commands.len(),
+                            negated,
+                        });
                     }
                 }
                 '<' | '>' if self.rest().starts_with("<(") || self.rest().starts_with(">(") => {
@@ -309,7 +343,8 @@ impl<'a> Reader<'a> {
                     }
                 }
                 "fi" | "done" | "esac" | "}" => self.depth = self.depth.saturating_sub(1),
-                "then" | "do" | "else" | "elif" | "!" | "time" => {}
+                "!" => self.negated = true,
+                "then" | "do" | "else" | "elif" | "time" => {}
                 "function" => {
                     self.blanks();
                     self.read_word();
@@ -325,6 +360,24 @@ impl<'a> Reader<'a> {
         self.finish_command();
         self.behind_operator = false;
         self.behind_pipe = false;
+        self.negated = false;
+        self.closed = None;
+    }
+
+    /// Notes the commands of the subshell that closed just before: what follows looks at its status.
+    fn test_closed_subshell(&mut self) {
+        let Some(first) = self.closed.take() else { return };
+        // Those inside of it are among its commands.
+        while self.tested.pop_if(|inner| inner.start >= first).is_some() {}
+        self.tested.push(first..self.script.commands.len());
+    }
+
+    fn mark_tested(&mut self) {
+        for tested in std::mem::take(&mut self.tested) {
+            for command in self.script.commands.get_mut(tested).unwrap_or_default() {
+                command.in_tested_subshell = true;
+            }
+        }
     }
 
     fn finish_command(&mut self) {
@@ -351,7 +404,15 @@ impl<'a> Reader<'a> {
         if runs == Runs::Always && !self.behind_pipe && words.first().is_some_and(|w| w.text.as_str() == "exit") {
             self.exited = true;
         }
-        self.script.commands.push(Command { words, span, runs, document: None, output });
+        self.script.commands.push(Command {
+            words,
+            span,
+            runs,
+            in_subshell: !self.subshells.is_empty(),
+            in_tested_subshell: false,
+            document: None,
+            output,
+        });
     }
 
     /// Takes the assignments off a command; they hold where no command follows them.
@@ -912,6 +973,30 @@ mod tests {
         assert_eq!(runs("a && b | c"), Some(Runs::Perhaps));
         assert_eq!(runs("a && (b)"), Some(Runs::Perhaps));
         assert_eq!(runs("function f { a; }"), Some(Runs::Perhaps));
+    }
+
+    #[test]
+    fn what_looks_at_the_status_of_a_subshell_is_seen() {
+        let tested = |text: &str| {
+            let script = read(&Traced::written_at(text, 0));
+            script.commands.iter().filter(|c| c.in_tested_subshell).map(|c| c.words.len()).collect::<Vec<_>>()
+        };
+        for text in [
+            "(\na b\n) || c",
+            "(a b) &&\nc",
+            "! (\na b\n)",
+            "! c | (a b)",
+            "(a b) | c",
+            "(a b) &\nc",
+            "(a b) 2>&1 || c",
+            "(a b) &>/dev/null || c",
+        ] {
+            assert_eq!(tested(text), [2], "{text}");
+        }
+        assert_eq!(tested("((a) || b c\nd e f) && g"), [1, 2, 3]);
+        for text in ["(a b)\nc || d", "(a b); c && d", "! c\n(a b)", "(a b)\n! c", "a b || c", "c | (a b)"] {
+            assert_eq!(tested(text), [0; 0], "{text}");
+        }
     }
 
     #[test]

@@ -54,7 +54,9 @@ impl Reader<'_> {
             let words = program(&command.words);
             let Some((name, arguments)) = words.split_first() else { continue };
             if name.text.as_str() == "set" {
-                exits = command.runs == Runs::Always && sets_errexit(arguments).unwrap_or(exits);
+                let sets = sets_errexit(arguments).unwrap_or(exits);
+                // What a subshell switches on ends with it. What it switches off may stay off: nothing is said then.
+                exits = command.runs == Runs::Always && sets && (exits || !command.in_subshell);
                 continue;
             }
             if !exits || command.runs != Runs::Always || name.text.as_str() != "mkdir" || !self.stands_alone(command) {
@@ -91,8 +93,13 @@ impl Reader<'_> {
         of_eks || OF_LINUX.contains(&path)
     }
 
-    /// Whether the failure of a command counts: it is a statement of its own, and not the first part of `a || b`.
+    /// Whether the failure of a command counts: it is a statement of its own, and neither it nor a subshell around it is
+    /// the first part of `a || b`.
+    // bash(1), SHELL BUILTIN COMMANDS, set -e
     fn stands_alone(&self, command: &Command) -> bool {
+        if command.in_tested_subshell {
+            return false;
+        }
         let Span { start, .. } = command.span;
         let line = self.text.get(..start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
         line.trim().is_empty() && !command.span.of(self.text).trim_end().ends_with(['&', '|'])
