@@ -116,6 +116,12 @@ fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
             "New-Item a\nGet-EC2Instance\n".to_owned(),
         ),
         (
+            "Windows2022",
+            "$ErrorActionPreference = 'Stop'\n@New-Itm a\n".to_owned(),
+            vec!["Error UserDataStopsKubelet"],
+            "$ErrorActionPreference = 'Stop'\nNew-Item a\n".to_owned(),
+        ),
+        (
             "Custom",
             "<powershell>\n$f = 'Start-EKSBootstrap.ps1'\n$f @-EKSClusterName shop\n</powershell>\n".to_owned(),
             vec!["Error UserDataStopsKubelet"],

@@ -362,8 +362,10 @@ pub enum DefectKind {
     PowerShellRefused,
     /// The tags around the script, which Karpenter writes itself.
     OwnTags,
-    /// PowerShell has no such command, and goes on without it.
+    /// PowerShell has no such command, and goes on without it or ends the script behind what joins the node.
     UnknownCmdlet,
+    /// PowerShell has no such command, which ends the script before what joins the node.
+    CmdletEndsScript,
     /// The script of Windows is called as that of Linux.
     OptionOfBootstrapSh,
     /// The kubelet's files are changed in a way that is not followed here.

@@ -9,11 +9,12 @@ mod tokens;
 use super::known_flags::one_letter_apart;
 use super::{Defect, DefectKind};
 use crate::source_text::Span;
-use tokens::{Kind, Refused, Token, read};
+use tokens::{Kind, Refused, Token, is_quote, read};
 
 /// The mistakes in the script that stands at `span` of `text`. PowerShell parses all of a script before it runs the
-/// first statement, so one place that it refuses is enough.
-pub fn check(text: &str, span: Span) -> Vec<Defect> {
+/// first statement, so one place that it refuses is enough. `joins` tells of the script before and behind a place
+/// whether only what is behind joins the node.
+pub fn check(text: &str, span: Span, joins: impl Fn(&str, &str) -> bool) -> Vec<Defect> {
     let mut check = Check {
         script: span.of(text),
         open: Vec::new(),
@@ -21,15 +22,21 @@ pub fn check(text: &str, span: Span) -> Vec<Defect> {
         names_command: true,
         before: "",
         is_asked: false,
+        stops: false,
+        is_followed: true,
         misspelt: None,
     };
     let refused = check.script().err();
+    let misspelt = check.misspelt.take().map(|misspelt| {
+        let (before, behind) = check.script.split_at_checked(misspelt.span.start).unwrap_or_default();
+        misspelt.defect(check.script, joins(before, behind))
+    });
     let refused = refused.map(|(span, why)| Defect {
         kind: DefectKind::PowerShellRefused,
         span,
         message: format!("{why}, so PowerShell runs nothing of the script"),
     });
-    let found = refused.into_iter().chain(check.misspelt);
+    let found = refused.into_iter().chain(misspelt);
     found.map(|defect| Defect { span: defect.span.shifted(span.start), ..defect }).collect()
 }
 
@@ -73,6 +80,7 @@ fn add(words: &mut Vec<Span>, token: Span, goes_on: bool) {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own, and they occur together")]
 struct Check<'a> {
     script: &'a str,
     /// The brackets that are open, each with its place.
@@ -85,8 +93,35 @@ struct Check<'a> {
     before: &'a str,
     /// Whether a command with the name of a known one but for a letter was seen.
     is_asked: bool,
+    /// Whether an error ends the script here.
+    stops: bool,
+    /// Whether nothing came that may define commands, take errors or end the script.
+    is_followed: bool,
     /// That command, unless the script defines it.
-    misspelt: Option<Defect>,
+    misspelt: Option<Misspelt>,
+}
+
+/// A command whose name is a known one but for a letter.
+struct Misspelt {
+    span: Span,
+    meant: &'static str,
+    /// Whether the script ends here.
+    ends: bool,
+}
+
+impl Misspelt {
+    fn defect(self, script: &str, joins: bool) -> Defect {
+        let (word, meant) = (self.span.of(script), self.meant);
+        let (kind, effect) = if self.ends && joins {
+            let ends = "so `$ErrorActionPreference = 'Stop'` ends the script here, before the lines that join the node";
+            (DefectKind::CmdletEndsScript, ends)
+        } else if self.ends {
+            (DefectKind::UnknownCmdlet, "so `$ErrorActionPreference = 'Stop'` ends the script here")
+        } else {
+            (DefectKind::UnknownCmdlet, "and goes on without it")
+        };
+        Defect { kind, span: self.span, message: format!("PowerShell has no command {word}, {effect}; {meant} is one") }
+    }
 }
 
 impl Check<'_> {
@@ -109,7 +144,12 @@ impl Check<'_> {
                     (self.begins, self.names_command) = (bracket == '{', true);
                 }
                 Kind::Close(bracket) => self.close(bracket, token.span)?,
-                Kind::Pipe => self.names_command = true,
+                Kind::Pipe => {
+                    // A script that it calls may import commands.
+                    self.is_followed &= !begins;
+                    self.names_command = true;
+                }
+                Kind::Value if is_error_preference(text) => self.error_preference(tokens.get(at + 1..at + 3)),
                 Kind::Value if begins => self.no_parameter(token.span.end, tokens.get(at + 1))?,
                 Kind::LineEnd | Kind::Sign | Kind::Value => {}
                 Kind::Word => self.word(text, token.span, is_command),
@@ -154,6 +194,10 @@ impl Check<'_> {
 
     fn word(&mut self, word: &str, span: Span, is_command: bool) {
         self.names_command = word.ends_with('=');
+        let lower = word.to_ascii_lowercase();
+        if is_command && (word.starts_with('.') || UNFOLLOWED.contains(&lower.as_str())) {
+            self.is_followed = false;
+        }
         if is_command
             && !self.is_asked
             && let Some(meant) = meant(word)
@@ -163,8 +207,18 @@ impl Check<'_> {
         }
     }
 
+    /// `$ErrorActionPreference` and the two tokens behind it. In brackets it may hold only for a part of the script.
+    // about_Preference_Variables
+    fn error_preference(&mut self, behind: Option<&[Token]>) {
+        let Some([sign, value]) = behind else { return };
+        if sign.span.of(self.script) == "=" {
+            let is_stop = value.span.of(self.script).trim_matches(is_quote).eq_ignore_ascii_case("Stop");
+            self.stops = is_stop && (self.stops || self.open.is_empty());
+        }
+    }
+
     /// The finding about a command, unless the script defines it.
-    fn misspelt(&self, word: &str, meant: &str, span: Span) -> Option<Defect> {
+    fn misspelt(&self, word: &str, meant: &'static str, span: Span) -> Option<Misspelt> {
         let lower = self.script.to_ascii_lowercase();
         let own = word.to_ascii_lowercase();
         let is_defined = ["function", "filter", "set-alias", "new-alias"].iter().any(|definition| {
@@ -172,12 +226,33 @@ impl Check<'_> {
                 lower.get(at + definition.len()..).is_some_and(|name| name.trim_start().starts_with(&own))
             })
         });
-        (!is_defined).then(|| Defect {
-            kind: DefectKind::UnknownCmdlet,
-            span,
-            message: format!("PowerShell has no command {word}, and goes on without it; {meant} is one"),
-        })
+        // In brackets it may never run, or `try` may take the error.
+        let ends = self.stops && self.is_followed && self.open.is_empty();
+        (!is_defined).then_some(Misspelt { span, meant, ends })
     }
+}
+
+/// Commands behind which a name that is not known may be defined, or an error may not count, or nothing may run.
+// about_Error_Handling: a command that does not exist is a statement-terminating error, on which -ErrorAction has no
+// effect; about_Trap
+const UNFOLLOWED: &[&str] = &[
+    "exit",
+    "iex",
+    "import-module",
+    "install-module",
+    "ipmo",
+    "invoke-expression",
+    "return",
+    "throw",
+    "trap",
+    "using",
+];
+
+/// Whether a variable is `$ErrorActionPreference`, of this script or of all.
+fn is_error_preference(variable: &str) -> bool {
+    let name = variable.trim_start_matches('$');
+    let bare = name.split_once(':').map_or(name, |(_, bare)| bare);
+    bare.eq_ignore_ascii_case("ErrorActionPreference")
 }
 
 fn never_closed(bracket: char, at: usize) -> Refused {
@@ -328,7 +403,7 @@ mod tests {
     use super::*;
 
     fn found(script: &str) -> Vec<(DefectKind, &str)> {
-        let defects = check(script, Span::new(0, script.len()));
+        let defects = check(script, Span::new(0, script.len()), |_, behind| !behind.ends_with("joined\n"));
         defects.iter().map(|defect| (defect.kind, defect.span.of(script))).collect()
     }
 
@@ -394,6 +469,35 @@ mod tests {
     fn a_long_word_before_many_lines_is_read_to_its_end() {
         let script = format!("-{}{}", "a".repeat(1 << 19), "\n".repeat(1 << 19));
         assert_eq!((found(&script), commands(&script).len()), (vec![], 1));
+    }
+
+    #[test]
+    fn a_misspelt_command_ends_a_script_whose_errors_stop_it() {
+        let ends = [(DefectKind::CmdletEndsScript, "New-Itm")];
+        for script in [
+            "$ErrorActionPreference = 'Stop'\nNew-Itm a\n",
+            "$global:erroractionpreference=\"stop\"; New-Itm a -ErrorAction SilentlyContinue\n",
+            "$ErrorActionPreference = 'Stop'\nif ($x) { $ErrorActionPreference = 'Stop' }\nGet-Item a | New-Itm\n",
+        ] {
+            assert_eq!(found(script), ends, "{script}");
+        }
+        for script in [
+            "New-Itm a\n$ErrorActionPreference = 'Stop'\n",
+            "$ErrorActionPreference = 'Continue'\nNew-Itm a\n",
+            "$ErrorActionPreference = $x\nNew-Itm a\n",
+            "$ErrorActionPreference -eq 'Stop'\nNew-Itm a\n",
+            "$ErrorActionPreference = 'Stop'\n$ErrorActionPreference = 'Continue'\nNew-Itm a\n",
+            "$ErrorActionPreference = 'Stop'\nfunction f { $ErrorActionPreference = 'Continue' }\nNew-Itm a\n",
+            "function f { $ErrorActionPreference = 'Stop' }\nNew-Itm a\n",
+            "$ErrorActionPreference = 'Stop'\ntry { New-Itm a } catch { }\n",
+            "$ErrorActionPreference = 'Stop'\ntrap { continue }\nNew-Itm a\n",
+            "$ErrorActionPreference = 'Stop'\n. C:\\own.ps1\nNew-Itm a\n",
+            "$ErrorActionPreference = 'Stop'\n& $own\nNew-Itm a\n",
+            "$ErrorActionPreference = 'Stop'\nImport-Module Own\nNew-Itm a\n",
+            "$ErrorActionPreference = 'Stop'\nNew-Itm a\n# has joined\n",
+        ] {
+            assert_eq!(found(script), [(DefectKind::UnknownCmdlet, "New-Itm")], "{script}");
+        }
     }
 
     #[test]

@@ -682,7 +682,9 @@ impl Reader<'_> {
         // A placeholder may hold quotes and brackets.
         let is_open = |script: &Span| ["${", "{{"].iter().any(|mark| script.of(self.text).contains(mark));
         if let Some(script) = script.filter(|script| !is_open(script)) {
-            self.data.defects.extend(powershell::check(self.text, script));
+            let is_windows = self.data.family == Family::Windows;
+            let joins = |before: &str, behind: &str| windows::joins_behind(before, behind, is_windows);
+            self.data.defects.extend(powershell::check(self.text, script, joins));
         }
     }
 

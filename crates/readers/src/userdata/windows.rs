@@ -121,6 +121,13 @@ pub fn calls_bootstrap(script: &str) -> bool {
     script.to_ascii_lowercase().contains("start-eksbootstrap")
 }
 
+/// Whether of these two parts of a script only what is behind joins the node: Karpenter's own lines, if they follow, or
+/// the call of an own script.
+pub fn joins_behind(before: &str, behind: &str, karpenter_follows: bool) -> bool {
+    let calls = |script: &str| script.to_ascii_lowercase().contains("-eksclustername");
+    !calls(before) && (karpenter_follows || calls(behind))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +190,13 @@ mod tests {
     fn an_exit_in_the_first_column_ends_the_script() {
         let text = "Write-Host hi\nif ($x) {\n  exit 1\n}\nExit 0\n";
         assert_eq!(ends_at(text, Span::new(0, text.len())).unwrap().of(text), "Exit");
+    }
+
+    #[test]
+    fn what_joins_the_node_is_behind() {
+        let call = "& $f -EKSClusterName shop";
+        assert!(joins_behind("$f = 'x'", "New-Itm", true) && joins_behind("$f = 'x'", call, false));
+        assert!(!joins_behind("$f = 'x'", "New-Itm", false) && !joins_behind(call, "New-Itm", true));
     }
 
     #[test]

@@ -38,8 +38,15 @@ fn check(case: &Case) -> Opinion {
     // A kubelet that is newer than the list of flags may have the one that is not there.
     let newer =
         class.kubernetes().filter(|minor| defect.kind == DefectKind::UnknownFlag && *minor > known_flags::NEWEST);
-    // The image may have a file of nodeadm's own with the rest.
-    let is_read = user_data.unread_from.is_none() && defect.kind != DefectKind::ClusterIncomplete;
+    let own_image = !class.spec.ami_selector_terms.is_empty() && !class.has_alias();
+    let is_complete = match defect.kind {
+        // The image may have a file of nodeadm's own with the rest.
+        DefectKind::ClusterIncomplete => false,
+        // The image may have a module with this command.
+        DefectKind::CmdletEndsScript => !own_image,
+        _ => true,
+    };
+    let is_read = user_data.unread_from.is_none() && is_complete;
     let confidence = if is_read && newer.is_none() { Confidence::Certain } else { Confidence::Likely };
     let message = source_text::mask(defect.message.trim_end_matches('.'));
     let summary = format!(

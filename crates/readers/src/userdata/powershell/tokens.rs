@@ -235,7 +235,7 @@ const fn is_double(c: char) -> bool {
 }
 
 /// PowerShell takes quotes of typography for its own.
-const fn is_quote(c: char) -> bool {
+pub const fn is_quote(c: char) -> bool {
     is_single(c) || is_double(c)
 }
 

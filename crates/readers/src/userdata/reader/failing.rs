@@ -93,8 +93,8 @@ impl Reader<'_> {
         of_eks || OF_LINUX.contains(&path)
     }
 
-    /// Whether the failure of a command counts: it is a statement of its own, and neither it nor a subshell around it is
-    /// the first part of `a || b`.
+    /// Whether the failure of a command counts: it is a statement of its own, and neither it nor a subshell around it
+    /// is the first part of `a || b`.
     // bash(1), SHELL BUILTIN COMMANDS, set -e
     fn stands_alone(&self, command: &Command) -> bool {
         if command.in_tested_subshell {
