@@ -2,6 +2,7 @@
 //! explanation knows facts and never asks a rule.
 
 pub(crate) mod agent_chain;
+pub(crate) mod auto_mode_entry;
 pub(crate) mod commands;
 pub mod contrast;
 pub(crate) mod denial;

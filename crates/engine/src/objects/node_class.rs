@@ -45,6 +45,13 @@ pub struct NodeClassSpec {
     /// The subnets from which EKS Auto Mode takes the addresses of pods.
     #[serde(deserialize_with = "nullable")]
     pub pod_subnet_selector_terms: Vec<SelectorTerm>,
+    /// How nodes of EKS Auto Mode reach what is outside of their subnet.
+    pub advanced_networking: Option<Box<AdvancedNetworking>>,
+    /// The certificates that nodes of EKS Auto Mode trust in addition to those of their image.
+    #[serde(deserialize_with = "nullable")]
+    pub certificate_bundles: Vec<CertificateBundle>,
+    /// The data volume of EKS Auto Mode.
+    pub ephemeral_storage: Option<Box<EphemeralStorage>>,
     /// `RAID0`: images and pods are on the instance's own disks, if it has any.
     pub instance_store_policy: Option<Box<str>>,
     /// The interfaces that every instance has, in place of those that pods ask for.
@@ -72,6 +79,34 @@ pub struct AmiTerm {
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkInterface {
     pub interface_type: Option<Box<str>>,
+}
+
+// Amazon EKS user guide, Create a Node Class for Amazon EKS, "Node Class Specification", as of 2026-11
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AdvancedNetworking {
+    #[serde(rename = "associatePublicIPAddress")]
+    pub associate_public_ip_address: Option<bool>,
+    /// Its URL may hold a password.
+    #[serde(serialize_with = "masked_by_line")]
+    pub https_proxy: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub no_proxy: Vec<String>,
+}
+
+/// Its data is a certificate, which nodewhy does not judge.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct CertificateBundle {
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct EphemeralStorage {
+    #[serde(rename = "kmsKeyID")]
+    pub kms_key_id: Option<Box<str>>,
 }
 
 /// A subnet or security group selector term.
@@ -232,6 +267,16 @@ impl NodeClass {
         conditions(&self.status.conditions, type_)
     }
 
+    /// The proxy of a class of EKS Auto Mode.
+    pub fn https_proxy(&self) -> Option<&str> {
+        self.spec.advanced_networking.as_ref()?.https_proxy.as_deref().filter(|proxy| !proxy.is_empty())
+    }
+
+    /// The key with which EKS Auto Mode encrypts the data volume.
+    pub fn storage_key(&self) -> Option<&str> {
+        self.spec.ephemeral_storage.as_ref()?.kms_key_id.as_deref()
+    }
+
     /// Whether both say the same of what Karpenter reckons its hash of, as far as that is read here.
     /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go `EC2NodeClass.Hash`: all but the fields with
     /// `hash:"ignore"`.
@@ -250,6 +295,9 @@ impl NodeClass {
             metadata_options,
             block_device_mappings,
             pod_subnet_selector_terms: _,
+            advanced_networking,
+            certificate_bundles,
+            ephemeral_storage,
             instance_store_policy,
             network_interfaces,
             tags,
@@ -260,6 +308,8 @@ impl NodeClass {
             && (metadata_options, block_device_mappings) == (&theirs.metadata_options, &theirs.block_device_mappings)
             && (instance_store_policy, network_interfaces, tags)
                 == (&theirs.instance_store_policy, &theirs.network_interfaces, &theirs.tags)
+            && (advanced_networking, certificate_bundles, ephemeral_storage)
+                == (&theirs.advanced_networking, &theirs.certificate_bundles, &theirs.ephemeral_storage)
             && self.family() == other.family()
     }
 

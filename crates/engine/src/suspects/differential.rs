@@ -10,7 +10,7 @@ use crate::cluster_state::memo::Memo;
 use crate::facts::node_tallies::{self, NodeTallies};
 use crate::facts::{aws_auth_role, kubelet_without_node, node_role, recent_edits, role_in_use};
 use crate::objects::{Condition, Node, NodeClass, Template};
-use readers::source_text::{Span, excerpt};
+use readers::source_text::{Span, excerpt, mask};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -268,7 +268,7 @@ fn differences(own: &NodeClass, other: &NodeClass) -> Vec<Difference> {
 
 type Values = fn(&NodeClass) -> BTreeSet<Cow<'_, str>>;
 
-const FIELDS: [(&str, Values); 7] = [
+const FIELDS: [(&str, Values); 9] = [
     ("role", |c| node_role::identity(c).into_iter().map(Cow::from).collect()),
     ("image", |c| {
         let shown = c.status.amis.iter().map(|ami| if ami.name.is_empty() { &*ami.id } else { &*ami.name });
@@ -278,6 +278,8 @@ const FIELDS: [(&str, Values); 7] = [
     ("security groups", |c| c.status.security_groups.iter().map(|group| Cow::from(&*group.id)).collect()),
     ("volume key", |c| key(c).into_iter().map(Cow::from).collect()),
     ("httpTokens", |c| c.spec.metadata_options.http_tokens.as_deref().into_iter().map(Cow::from).collect()),
+    ("proxy", |c| c.https_proxy().into_iter().map(|proxy| Cow::from(mask(proxy))).collect()),
+    ("certificates", |c| c.spec.certificate_bundles.iter().map(|bundle| Cow::from(&*bundle.name)).collect()),
     ("kubelet", |c| c.spec.kubelet.iter().map(|(setting, value)| Cow::from(format!("{setting}: {value}"))).collect()),
 ];
 

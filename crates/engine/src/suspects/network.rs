@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::facts::{node_role, proxy};
 use crate::objects::NodeClass;
-use readers::source_text::{Span, excerpt};
+use readers::source_text::{Span, excerpt, mask};
 
 /// The subnets that the instance may be in: those of its zone, if the zone is known.
 fn subnets<'w>(case: &Case<'w>) -> Vec<&'w str> {
@@ -125,10 +125,18 @@ pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
             .contrast(split.as_ref(), zones_differ)
             .telling(several.as_ref().filter(|_| lucky).cloned())
             .consistent(several.filter(|_| !lucky))
+            .consistent(case.class().and_then(assigns_no_address))
             .consistent(together),
         )
     },
 };
+
+/// Then the subnet's own setting does not count.
+fn assigns_no_address(class: &NodeClass) -> Option<String> {
+    let assigns = class.spec.advanced_networking.as_ref()?.associate_public_ip_address?;
+    let (kind, name) = (&class.kind, class.name());
+    (!assigns).then(|| format!("{kind} {name} sets advancedNetworking.associatePublicIPAddress to false"))
+}
 
 fn listed(subnets: &[&str]) -> String {
     if subnets.is_empty() { "its subnet".to_owned() } else { subnets.join(", ") }
@@ -215,22 +223,49 @@ pub const PROXY: CauseCandidate = CauseCandidate {
             return None;
         }
         let class = case.class()?;
-        let text = class.spec.user_data.as_deref()?;
-        let (at, name) = proxy::in_text(text)?;
-        let line = excerpt(text, Span { start: at, end: at + name.len() }).shown;
+        let of_text = || {
+            let text = class.spec.user_data.as_deref()?;
+            let (at, name) = proxy::in_text(text)?;
+            let line = excerpt(text, Span { start: at, end: at + name.len() }).shown;
+            Some(("user data".to_owned(), line.trim().to_owned()))
+        };
+        let of_auto_mode = || {
+            let class_name = format!("{} {}", class.kind, class.name());
+            Some((class_name, format!("advancedNetworking.httpsProxy: {}", mask(class.https_proxy()?))))
+        };
+        let (place, setting) = of_text().or_else(of_auto_mode)?;
         let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
         Some(
             Suspicion::new(
-                "Perhaps the proxy in user data is unreachable, or does not pass on the calls to the API server and to \
-                 the instance's metadata.",
+                format!(
+                    "Perhaps the proxy in {place} is unreachable, or does not pass on the calls to the API server and \
+                     to the instance's metadata."
+                ),
                 CONSOLE,
                 format!("proxyconnect, 403 from the proxy, or no credentials{role}"),
             )
-            .telling(Some(format!("user data sets a proxy: `{}`", line.trim())))
+            .telling(Some(format!("{place} sets a proxy: `{setting}`")))
+            .consistent(without_certificates(class))
+            .consistent(without_metadata(class))
             .consistent(differential.together()),
         )
     },
 };
+
+/// A proxy that reads TLS signs with a certificate of its own.
+// Amazon EKS user guide, Create a Node Class for Amazon EKS: "commonly requires certificateBundles as well"
+fn without_certificates(class: &NodeClass) -> Option<&'static str> {
+    class.https_proxy().filter(|_| class.spec.certificate_bundles.is_empty())?;
+    Some("it has no certificateBundles, so nodes reject the certificates of a proxy that decrypts TLS")
+}
+
+fn without_metadata(class: &NodeClass) -> Option<&'static str> {
+    const METADATA: [&str; 2] = ["169.254.169.254", "[fd00:ec2::254]"];
+    class.https_proxy()?;
+    let excepted = &class.spec.advanced_networking.as_ref()?.no_proxy;
+    let is_excepted = excepted.iter().any(|host| METADATA.contains(&host.as_str()));
+    (!is_excepted).then_some("its noProxy does not list the instance's metadata (169.254.169.254)")
+}
 
 /// EC2 refuses calls above a rate that the whole account shares.
 /// Source: Amazon EC2 API reference, "Error codes", `RequestLimitExceeded`.

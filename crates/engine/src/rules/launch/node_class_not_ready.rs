@@ -5,7 +5,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::logged::{self, Root};
-use crate::explain::{commands, launch_blame, launch_error};
+use crate::explain::{auto_mode_entry, commands, launch_blame, launch_error};
 use crate::facts::kubelet_version;
 use crate::facts::slip::is_slip;
 use crate::facts::volume_refusal::volume_refusal;
@@ -158,7 +158,7 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
             .step(Risk::Mutating, "Tag them, or change the selector terms", Some(commands::edit(class)));
     } else if finding.blame.is_some() {
         if let Some(role) = refused_role(class, failing) {
-            return let_in(case, finding, role);
+            return auto_mode_entry::authorize(case, finding, role);
         }
         let of_field = finding.blame.as_ref().is_some_and(|blame| blame.field.is_some());
         let first = failing.first().filter(|_| class.is_ec2() && !of_field);
@@ -189,25 +189,6 @@ fn ended_alias(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option
     failing.iter().find(|c| c.type_ == "AMIsReady").filter(|_| class.is_ec2())?;
     let minor = kubelet_version::of_cluster(case);
     class.spec.ami_selector_terms.iter().find_map(|term| image_releases::ended(term.alias.as_deref()?, minor))
-}
-
-/// EKS creates an access entry of this type only for the role of its own NodePools.
-fn let_in(case: &Case, finding: Finding, role: &str) -> Finding {
-    let (cluster, arn) = (case.cluster_name().unwrap_or("CLUSTER"), commands::role_arn(role, None));
-    finding
-        .step(
-            Risk::Mutating,
-            "Authorize nodes with this role",
-            Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2")),
-        )
-        .step(
-            Risk::Mutating,
-            "Give them Auto Mode's permissions",
-            Some(format!(
-                "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope \
-                 type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
-            )),
-        )
 }
 
 /// The fix for the first failing condition.
