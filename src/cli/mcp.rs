@@ -1,7 +1,7 @@
 //! `nodewhy mcp`: the commands that only read, as tools of the Model Context Protocol, over standard input and output.
 //!
-//! Each tool runs the command of its name as a process of its own and gives back what that prints: an agent is told
-//! what a person is told, a large dump is gone from memory with its answer, and no call can harm the next.
+//! Each tool runs the command of its name as a separate process and returns what the command prints. So an agent reads
+//! what a person reads, a large dump leaves memory with its answer, and no call can harm the next.
 
 mod answer;
 mod tools;

@@ -304,7 +304,7 @@ impl Reader<'_> {
                 if let Some(own) = object.provider_apart() {
                     self.sink.object(own, source);
                 }
-                // What breaks off within a list is told there.
+                // The list itself reports an item that breaks off.
                 self.without_status = if self.item == 0 { without_status(&object) } else { None };
                 self.sink.object(*object, source);
             }

@@ -1,4 +1,4 @@
-//! Logs: files, directories, archives of them, standard input. What each holds is told by its content.
+//! Logs: files, directories, archives of them, standard input. nodewhy detects what each holds from its content.
 //!
 //! Nothing is unpacked to disk, and no more than a line is held at a time: a bundle may be larger than the memory, or
 //! made to fill it.

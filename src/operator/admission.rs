@@ -29,7 +29,7 @@ pub enum Deny {
     #[default]
     #[value(name = "off")]
     Nothing,
-    /// Objects whose own text proves an error.
+    /// Objects whose text alone proves an error.
     Certain,
 }
 

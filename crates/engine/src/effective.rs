@@ -136,8 +136,7 @@ pub fn resolve(machine: &Machine) -> Effective {
     let mut values = image::values(machine, &data);
     values.extend(user::values(&data));
     values.extend(karpenter::values(machine, &data));
-    // Fields before flags, and within them image, user, Karpenter: the order in which each overrides what stands before
-    // it.
+    // Fields before flags, and within them image, user, Karpenter: each overrides the ones before it.
     values.sort_by_key(|value| value.kind == Kind::Flag);
     settle(&mut values);
     defects.extend(dropped_taints(&values));

@@ -50,7 +50,7 @@ fn what_is_read_of_a_node_is_written_as_go_writes_it() {
         bytes(3, ""),
         bytes(8, time(5)),
         bytes(11, entry("b", b"1".to_vec())),
-        // A field that nobody reads, between two of a list.
+        // An unread field between two fields of a list.
         bytes(7, "x"),
         bytes(11, entry("a", Vec::new())),
         bytes(17, [bytes(1, "kubelet"), bytes(4, ""), bytes(7, bytes(1, "{\"f:spec\":\n{\"f:taints\":{}}}"))].concat()),

@@ -1,4 +1,4 @@
-//! What was changed since the machine was launched, so that nobody knows any more what it was launched with.
+//! What was changed since the launch of the machine, so that its settings at the launch are unknown.
 
 use super::{Case, launched_with, timestamp};
 use crate::api::{Blame, Confidence, Stage, Unknown, Witness};

@@ -1,4 +1,4 @@
-//! Why a machine goes that goes by design: no fault, and worth a word where its diagnosis ends.
+//! Why a machine is deleted by design. That is no fault, and the end of its diagnosis mentions it.
 
 use crate::cluster_state::ClusterState;
 use crate::objects::NodeClaim;

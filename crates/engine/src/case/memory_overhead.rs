@@ -55,8 +55,8 @@ impl<'w> Unplaced<'w> {
     ) -> Option<Lack<'w>> {
         let karpenter = cluster.karpenter()?;
         let takes_away = overhead::memory_overhead(karpenter)? > 0.0;
-        // What a kubelet keeps back that is told otherwise, other machines do not show; nor of Windows what Linux
-        // leaves.
+        // Other machines do not show how much a kubelet with other settings keeps back, nor does Linux show it for
+        // Windows.
         let differs = overhead::is_told(class, pool) || class.family().is_none_or(|family| family == Family::Windows);
         if !class.is_ec2() || !takes_away || differs {
             return None;

@@ -435,7 +435,7 @@ pub fn logged_wait(judging: Judging, log: &MachineLog) -> Option<Wait> {
     let since = journey.begins.unwrap_or(now);
     let until = journey.ends.unwrap_or(now);
     let came_to = journey.came_to();
-    // Without its Node nobody knows whether a kubelet was stopped for good, with the machine.
+    // Without its Node it is unknown whether the kubelet stopped for good, with the machine.
     let root = journey.open().into_iter().find(|fact| fact.trouble != Trouble::KubeletStopped);
     let stage = match (came_to, root.map(|fact| fact.trouble)) {
         (Some((Phase::Gone, _)), _) => return None,

@@ -86,9 +86,9 @@ fn refused_together<'e>(
         .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !(of_network && pod.spec.host_network))
         .partition(|pod| (pod.has_started() || pod.is_ready()) && of_pod(pod).is_none());
     let waiting: Vec<(&Pod, &Event)> = waiting.into_iter().filter_map(|pod| Some((pod, of_pod(pod)?))).collect();
-    // After a reboot each pod needs another sandbox: it comes anew when it has stopped.
-    let anew = waiting.iter().any(|(pod, _)| pod.has_started());
-    let came_at = |pod: &Pod| pod.stopped_at().filter(|_| anew).or(pod.metadata.creation_timestamp);
+    // After a reboot each pod needs another sandbox, so its time begins again when it has stopped.
+    let restarted = waiting.iter().any(|(pod, _)| pod.has_started());
+    let came_at = |pod: &Pod| pod.stopped_at().filter(|_| restarted).or(pod.metadata.creation_timestamp);
     let came = waiting.iter().filter_map(|(pod, _)| came_at(pod)).min()?;
     if started.iter().any(|pod| came_at(pod) >= Some(came)) {
         return None;

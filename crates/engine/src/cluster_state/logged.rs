@@ -170,8 +170,8 @@ impl ClusterState {
         let waiting = self.waiting();
         let foreign =
             move |name: &Interned| is_known && !waiting.owned.contains(name) && !waiting.strays.contains(name);
-        // Who else may have a role, people among them, nobody asks; and what a component says of itself is of no
-        // machine. What names nobody and is an agent's is told of the agent that it is of.
+        // Other holders of a role, such as people, do not count, and what a component says about itself is about no
+        // machine. A log without a machine's name that an agent wrote counts for this agent.
         let is_agents = |journey: &Journey| {
             !journey.last_words.is_empty() || journey.facts.iter().any(|fact| runs_in_pods(&fact.program))
         };

@@ -7,7 +7,7 @@ use crate::objects::input::{Input, Object};
 use crate::upstream::karpenter::Version;
 use std::collections::BTreeSet;
 
-/// An object of such a version.
+/// An object of a former version.
 #[derive(Debug)]
 pub struct Former {
     kind: String,
@@ -103,7 +103,7 @@ fn is_beta(version: &str) -> Option<String> {
     matches!(version, "karpenter.sh/v1beta1" | "karpenter.k8s.aws/v1beta1").then(|| version.to_owned())
 }
 
-/// Says what to do about the objects of such a version in these files.
+/// Says what to do about the objects of a former version in these files.
 // https://karpenter.sh/v1.0/upgrading/v1-migration/ and /v0.32/upgrading/v1beta1-migration/; core v1.1.0 drops v1beta1
 pub fn told(version: &str, objects: &[Former]) -> String {
     /// Files that are named.

@@ -74,7 +74,7 @@ impl Piece {
         self.file.strip_prefix("./").unwrap_or(&self.file)
     }
 
-    /// The object, if its text can be read as it stands.
+    /// The object, if its text can be read without changes.
     pub fn value(&self) -> Option<Value> {
         let mut value: Value = serde_saphyr::from_str(&self.text).ok()?;
         for item in &self.items {

@@ -143,7 +143,7 @@ pub fn kubelet(class: &NodeClass, cluster: Option<u32>) -> Option<u32> {
         let by_name = term.name.as_deref().and_then(image_name::kubernetes);
         by_name.or_else(|| term.ssm_parameter.as_deref().and_then(of_parameter))
     });
-    // A flag is told only where every image lacks it, and the oldest kubelet lacks the fewest.
+    // lint reports a flag only if every image lacks it, and the oldest kubelet lacks the fewest.
     let oldest = |minors: Vec<Option<u32>>| {
         minors.into_iter().collect::<Option<Vec<u32>>>().and_then(|known| known.into_iter().min())
     };

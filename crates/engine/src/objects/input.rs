@@ -112,7 +112,7 @@ kinds! {
             yaml").optional() => [
         ApiSource::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "kube-proxy"),
     ];
-    // What the VPC resource controller of the control plane is told; written by the VPC CNI add-on, chart or manifest.
+    // The settings of the control plane's VPC resource controller. The VPC CNI's add-on, chart or manifest writes them.
     VpcCniConfig: VpcCniConfig(ConfigMap) = Spec::new(
         "ConfigMap kube-system/amazon-vpc-cni",
         "kubectl get configmap -n kube-system amazon-vpc-cni -o yaml",

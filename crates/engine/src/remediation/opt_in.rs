@@ -1,4 +1,4 @@
-//! What may be mended. Each is asked for by itself, and neither brings the other.
+//! What nodewhy may fix. You opt in to each separately, and neither includes the other.
 
 use crate::rules::taints::{cloud_controller_never_initialized as uninitialized, stale_cloud_provider_taint as stale};
 

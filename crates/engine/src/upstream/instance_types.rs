@@ -1,7 +1,7 @@
 //! How many interfaces and addresses the VPC CNI has for pods on an instance type.
 //!
-//! AWS brings out types faster than nodewhy: of one that is not in the table nothing is said. `cargo xtask tables`
-//! makes it anew, and `tests/e2e/upstream` holds it against the module that it names.
+//! AWS releases types faster than nodewhy is released. nodewhy says nothing about a type that the table lacks.
+//! `cargo xtask tables` recreates the table, and `tests/e2e/upstream` compares it with the module that it names.
 
 const TABLE: &str = include_str!("instance_types.tsv");
 

@@ -287,7 +287,7 @@ fn web_identity(agent: &Agent, fails: impl Fn(&str) -> String, link: Link) -> Ex
         )
 }
 
-/// containerd is told to start pods with a program that the image does not contain.
+/// The configuration of containerd starts pods with a program that the image does not contain.
 fn runtime_program(case: &Case, node: &Node, program: &str, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
     let why = fails(&format!(
         "; containerd on the Node must start pods with {program}, but the node's image does not contain it"

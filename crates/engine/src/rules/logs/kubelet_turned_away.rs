@@ -359,7 +359,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
             .fix(format!("Other Nodes join through an access entry: give the node role {or_entry}. {OUTLIVED}"))),
         (None, None) => {
             let (risk, text, command) = correct;
-            // Who is mapped is not known: that it is turned away is the symptom only.
+            // The mapped roles are unknown, and the rejection is only the symptom.
             let finding = Finding { confidence: finding.confidence.min(Confidence::Likely), ..finding };
             ask(finding.fix(format!(
                 "{entry}, if the cluster uses it. Otherwise create {or_entry} for the role. Neither disrupts running \

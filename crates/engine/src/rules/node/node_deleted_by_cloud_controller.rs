@@ -57,7 +57,7 @@ fn check(case: &Case) -> Opinion {
         case.wait.evidence.clone(),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()));
-    mended(case, claim, finding).into()
+    with_fix(case, claim, finding).into()
 }
 
 /// The names of the Nodes that NodeClaims have.
@@ -109,10 +109,10 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     )
     .with(case.wait.evidence.clone())
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()));
-    mended(case, claim, finding).into()
+    with_fix(case, claim, finding).into()
 }
 
-fn mended(case: &Case, claim: &NodeClaim, finding: Finding) -> Finding {
+fn with_fix(case: &Case, claim: &NodeClaim, finding: Finding) -> Finding {
     let finding = finding
         .fix(
             "Delete the NodeClaim, because a running kubelet does not recreate its Node. Pods that still run on the \

@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (Some(_), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
-    // bottlerocket-core-kit#792: its kubelets are told to run on cgroup v1.
+    // bottlerocket-core-kit#792 lets its kubelets run on cgroup v1.
     if !matches!(class.family(), Some(Family::Al2 | Family::Al2023 | Family::Custom)) {
         return Opinion::Silent;
     }

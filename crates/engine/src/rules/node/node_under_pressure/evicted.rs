@@ -62,7 +62,7 @@ fn evicted<'c>(case: &Case<'c>, resource: &str) -> Vec<Eviction<'c>> {
     let Some(node) = case.node else { return Vec::new() };
     let begins = case.wait.since - JUST_BEFORE;
     let pods: BTreeMap<(&str, &str), &Pod> = case.pods().map(|pod| (place(pod), pod)).collect();
-    // One that is told by its own events, and by the kubelet's, counts once.
+    // A pod that its own Event and one of the kubelet report counts once.
     let mut evictions = BTreeMap::new();
     for event in case.cluster.pod_events_on(node.name()).filter(|event| event.last_seen() >= Some(begins)) {
         if let Some((_, used)) = usage(event).filter(|(of, _)| *of == resource) {
