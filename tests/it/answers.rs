@@ -3,7 +3,6 @@
 use crate::surveys::{Judged, cases, shown};
 use assert_cmd::Command;
 use chrono::{DateTime, TimeDelta, Utc};
-use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
 use engine::objects::ApiServerFacts;
 use engine::objects::input::{Object, Reading, TypeMeta};
@@ -12,7 +11,7 @@ use nodewhy::report::{self, Format};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 use testkit::objects::{examples, over_cluster};
 
@@ -443,8 +442,8 @@ fn a_likely_cause_has_its_fix_beside_its_suspects() {
 #[test]
 fn a_risk_stands_beside_the_command_that_it_is_about() {
     let mut seen = 0;
-    for (path, survey) in cases() {
-        let text = shown(&survey, report::WIDTH, false);
+    for (path, Judged { survey, .. }) in cases() {
+        let text = text(survey, report::WIDTH, false);
         for verdict in text.split("\n\n") {
             for (risk, command) in [
                 ("risk: Replaces the node of NodeClaim", "$ kubectl delete nodeclaim"),

@@ -7,6 +7,7 @@ use crate::case::unplaced::{Lack, Unplaced};
 use crate::facts::short_resource::{has_overlay, pods_at_most, without_gpu};
 use crate::objects::{NodePool, Requirement, quantity};
 use crate::upstream::gpus::NoGpu;
+use std::fmt::Write;
 
 /// The requirements that decide which instance types a NodePool allows.
 const TYPES: [&str; 3] =
@@ -62,15 +63,15 @@ fn lacks_gpu(case: &Case, pool: &NodePool, told: &Unplaced, resource: &str) -> O
     let other = types.iter().find_map(|(_, why)| if let NoGpu::OtherMaker(maker) = why { Some(*maker) } else { None });
     if let Some(maker) = other {
         let alike = alike(&types, NoGpu::OtherMaker(maker));
-        why.push_str(&format!(" The GPUs of {alike} are from {maker}."));
+        let _ = write!(why, " The GPUs of {alike} are from {maker}.");
     }
     let uncounted = alike(&types, NoGpu::NotReported);
     if !uncounted.is_empty() {
-        why.push_str(&format!(" EC2 reports 0 GPUs for {uncounted}, so Karpenter counts none."));
+        let _ = write!(why, " EC2 reports 0 GPUs for {uncounted}, so Karpenter counts none.");
     }
     let without = alike(&types, NoGpu::Without);
     if !without.is_empty() {
-        why.push_str(&format!(" There is no GPU in {without}."));
+        let _ = write!(why, " There is no GPU in {without}.");
     }
     if overlay.is_none() {
         why.push_str(" A NodeOverlay could add it, but nodewhy has read none.");
