@@ -62,7 +62,7 @@ use crate::upstream::former_words::Words;
 use crate::upstream::karpenter::{Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::provider_id::is_elsewhere;
 use crate::upstream::text_hash::{HashKey, TextHash};
-use crate::upstream::unplaced::{PlacementObstacle, is_refusal, nominated};
+use crate::upstream::unplaced::{PlacementObstacle, is_refusal, label_without_pool, nominated};
 use chrono::{DateTime, SubsecRound, Utc};
 use logs::fact::{Phase, Trouble};
 use readers::userdata::UserData;
@@ -632,7 +632,14 @@ fn unplaced_in<'w>(
 ) -> impl Iterator<Item = Unplaced<'w>> {
     let named = cluster.unplaced_in(pool.name());
     let passed_over = cluster.unplaced().map(|(event, pod)| (event, PlacementObstacle::PassedOver, Some(pod)));
-    let all = named.chain(passed_over).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
+    let for_label = cluster.unplaced().filter(move |(event, pod)| {
+        let label = label_without_pool(event);
+        let meant = label.and_then(|label| unplaced::meant_without(cluster, pod, label));
+        meant.is_some_and(|meant| meant.name() == pool.name())
+    });
+    let for_label = for_label.map(|(event, pod)| (event, PlacementObstacle::Label, Some(pod)));
+    let all = named.chain(for_label).chain(passed_over);
+    let all = all.map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
     all.filter(move |unplaced| {
         unplaced.unoffered_label(cluster).is_some() || unplaced.shows_fault(pool, class) && unplaced.is_for(pool)
     })
@@ -650,8 +657,11 @@ fn uncounted_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Itera
 fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = &'w Pod> {
     // Up to 0.32 the label of a Provisioner counted.
     let ignores = cluster.karpenter().is_some_and(|karpenter| karpenter.version >= Version(0, 33, 0));
-    let ignored = waiting_pods(cluster).filter(move |pod| ignores && unplaced::restricted_label(pod).is_some());
-    ignored.filter(move |pod| unplaced::meant_by(cluster, pod).is_some_and(|meant| meant.name() == pool.name()))
+    waiting_pods(cluster).filter(move |pod| {
+        let label = unplaced::restricted_label(pod).filter(|_| ignores);
+        let meant = label.and_then(|label| unplaced::meant_without(cluster, pod, label));
+        meant.is_some_and(|meant| meant.name() == pool.name())
+    })
 }
 
 /// For each waiting pod, a node of the NodePool that Karpenter launched for it and that is too small.

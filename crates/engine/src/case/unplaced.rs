@@ -410,10 +410,10 @@ pub fn restricted_label(pod: &Pod) -> Option<&str> {
     })
 }
 
-/// The NodePool that a pod with such a label would have a machine of: the one that it names, else the first.
-pub fn meant_by<'c>(cluster: &'c ClusterState, pod: &Pod) -> Option<&'c NodePool> {
-    let is_open = |key: &str| Some(key) != restricted_label(pod);
-    let meant = |pool: &&NodePool| tolerated(pool, pod, |_| true) && selects_by(pool, pod, is_open);
+/// The NodePool that a pod would have a machine of, if it did not ask for this label: the one that it names, else the
+/// first.
+pub fn meant_without<'c>(cluster: &'c ClusterState, pod: &Pod, label: &str) -> Option<&'c NodePool> {
+    let meant = |pool: &&NodePool| tolerated(pool, pod, |_| true) && selects_by(pool, pod, |key| key != label);
     let named = |pool: &&NodePool| values(pod).any(|value| value == pool.name());
     cluster.pools().filter(meant).find(named).or_else(|| cluster.pools().find(meant))
 }

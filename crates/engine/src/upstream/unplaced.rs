@@ -76,16 +76,24 @@ pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)
     });
     let mut told = told.peekable();
     let label = if told.peek().is_none() { unknown_label(event) } else { None };
-    told.chain(label.map(|(pool, _)| (pool, PlacementObstacle::Label)))
+    told.chain(label.and_then(|(pool, _)| Some((pool?, PlacementObstacle::Label))))
 }
 
-/// The first NodePool that is refused for a label of which it knows no value, and the label.
-/// Source: core pkg/scheduling/requirements.go `Compatible` (v1.0.5, v1.14.1).
-pub fn unknown_label(event: &Event) -> Option<(&str, &str)> {
+/// The label of which a NodePool knows no value, if Karpenter neither names the NodePool nor has another reason for one.
+pub fn label_without_pool(event: &Event) -> Option<&str> {
+    let (pool, key) = unknown_label(event)?;
+    (pool.is_none() && refusals(event).next().is_none()).then_some(key)
+}
+
+/// The first NodePool that is refused for a label of which it knows no value, and the label. Since 1.5 only the reasons
+/// about limits and instance types name their NodePool.
+/// Sources: core pkg/scheduling/requirements.go `Compatible` (v1.0.5, v1.14.1);
+/// pkg/controllers/provisioning/scheduling/scheduler.go `addToNewNodeClaim` (v1.4.0, v1.5.0, v1.14.1).
+pub fn unknown_label(event: &Event) -> Option<(Option<&str>, &str)> {
     said(event)?.split("; ").find_map(|part| {
         let (before, _) = part.split_once("\" does not have known values")?;
         let (_, key) = before.rsplit_once("label \"")?;
-        Some((pool(part)?, key))
+        Some((pool(part), key))
     })
 }
 
@@ -346,7 +354,7 @@ fn listed<'e>(part: &'e str, before: &str) -> Option<Vec<(&'e str, &'e str)>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PlacementObstacle, refusals, shortfall, unmet};
+    use super::{PlacementObstacle, label_without_pool, refusals, shortfall, unmet};
     use crate::objects::Event;
 
     fn of(message: &str) -> Vec<(String, PlacementObstacle)> {
@@ -388,6 +396,24 @@ mod tests {
             ),
         ] {
             assert_eq!(of(message), *named, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_label_counts_without_its_nodepool_if_no_other_reason_is_given() {
+        let label = |message: &str| {
+            let event = Event { reason: "FailedScheduling".into(), message: message.into(), ..Event::default() };
+            label_without_pool(&event).map(str::to_owned)
+        };
+        let taint = "did not tolerate taint (taint=CriticalAddonsOnly:NoSchedule)";
+        let unknown = "incompatible requirements, label \"team\" does not have known values";
+        assert_eq!(label(&format!("Failed to schedule pod, {taint}; {unknown}")).as_deref(), Some("team"));
+        for other in [
+            format!("Failed to schedule pod, {unknown}; node limits have been exhausted for nodepool (NodePool=batch)"),
+            format!("Failed to schedule pod, incompatible with nodepool \"batch\", {unknown}"),
+            format!("Failed to schedule pod, {taint}"),
+        ] {
+            assert_eq!(label(&other), None, "{other}");
         }
     }
 
