@@ -6,7 +6,7 @@ use super::unplaced::Unplaced;
 use super::wait::{Inert, Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::cluster_state::ClusterState;
-use crate::objects::{Event, NodeClaim, NodeClass, NodePool, Pod};
+use crate::objects::{Condition, Event, NodeClaim, NodeClass, NodePool, Pod};
 use crate::upstream::karpenter;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -91,6 +91,13 @@ pub fn refused_since(cluster: &ClusterState, pool: &str, now: DateTime<Utc>) -> 
     refusals().filter_map(Event::last_seen).min()
 }
 
+/// Whether the NodeClaim is new, and its launch has neither succeeded nor failed.
+fn is_untried(judging: Judging, claim: &NodeClaim) -> bool {
+    let is_new = claim.metadata.creation_timestamp.is_some_and(|at| judging.now - at < judging.thresholds.launch);
+    let untouched = |c: &Condition| c.status == "Unknown" && matches!(c.reason.as_str(), "AwaitingReconciliation" | "");
+    is_new && claim.condition("Launched").is_none_or(untouched)
+}
+
 /// A NodePool whose NodeClaims are refused, one after the other.
 fn capacity_wait(judging: Judging, history: &History<'_>) -> Option<Wait> {
     let Judging { now, thresholds: t, .. } = judging;
@@ -112,10 +119,11 @@ fn capacity_wait(judging: Judging, history: &History<'_>) -> Option<Wait> {
     };
     let refusals: Vec<&Event> = refused.into_iter().take_while(follows).collect();
     let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
-    // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
+    // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck. The
+    // next claim of the series is no answer before Karpenter has tried to launch it.
     let answered = history.claims.iter().any(|c| {
-        c.metadata.creation_timestamp.is_some_and(|at| at >= first)
-            || refusals.iter().any(|e| e.involved_object.name == c.name())
+        let is_later = c.metadata.creation_timestamp.is_some_and(|at| at >= first);
+        is_later && !is_untried(judging, c) || refusals.iter().any(|e| e.involved_object.name == c.name())
     });
     if answered || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
         return None;
