@@ -4,10 +4,10 @@
 use super::pod_requests::takes;
 use crate::case::unplaced::{is_of_instance, may_have, meets};
 use crate::cluster_state::ClusterState;
-use crate::objects::{DaemonSet, Node, NodeClaim, NodePool, Pod, PodSpec, quantity};
+use crate::objects::{DaemonSet, Event, Node, NodeClaim, NodePool, Pod, PodSpec, quantity};
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::overhead::MIB;
-use crate::upstream::unplaced::nominated;
+use crate::upstream::unplaced::{is_refusal, nominated};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
@@ -100,7 +100,15 @@ pub(super) fn machines<'w>(cluster: &'w ClusterState, pod: &'w Pod) -> BTreeMap<
     machines
 }
 
-/// The first machine of the NodePool that was made for the pod and has taken pods, before Karpenter made another.
+/// Whether the scheduler has found no room for the pod since then. It writes the event again at each attempt.
+/// Source: kubernetes v1.36.3 pkg/scheduler/schedule_one.go `handleSchedulingFailure` (FailedScheduling).
+fn refused_since(cluster: &ClusterState, pod: &Pod, since: DateTime<Utc>) -> bool {
+    let is_schedulers = |event: &&Event| event.reason == "FailedScheduling" && !is_refusal(event);
+    cluster.events_about_pod(pod).filter(is_schedulers).any(|event| event.last_seen() > Some(since))
+}
+
+/// The first machine of the NodePool that was made for the pod and has taken pods, before Karpenter made another. If
+/// each earlier one was removed as empty, only the last one is left.
 pub(super) fn undersized_node<'w>(
     cluster: &'w ClusterState,
     pool: &NodePool,
@@ -112,7 +120,10 @@ pub(super) fn undersized_node<'w>(
         |claim: &&NodeClaim| claim.node_pool() == Some(pool.name()) && claim.metadata.deletion_timestamp.is_none();
     let claims = machines.keys().filter_map(|name| cluster.claim(name)).filter(of_pool);
     let ready = claims.filter_map(|claim| {
-        let since = claim.true_since("Initialized").filter(|since| since < newest)?;
+        let since = claim.true_since("Initialized")?;
+        if since >= *newest && !refused_since(cluster, pod, since) {
+            return None;
+        }
         let nodes = cluster.nodes_of(claim);
         Some((since, claim, *nodes.first().filter(|node| node.is_ready())?))
     });

@@ -4,7 +4,8 @@
 //! `systemReservedResources`, `evictionThreshold`, `memory`.
 
 use crate::objects::{NodeClass, NodePool, quantity};
-use crate::upstream::karpenter::Karpenter;
+use crate::upstream::instance_types::network;
+use crate::upstream::karpenter::{Karpenter, Version};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -83,6 +84,21 @@ pub fn of_cpus(cpus: f64) -> f64 {
 pub fn memory_overhead(karpenter: &Karpenter) -> Option<f64> {
     let part = karpenter.memory_overhead.as_deref().map_or(Some(0.075), |text| text.parse().ok());
     part.filter(|part| (0.0..1.0).contains(part))
+}
+
+/// The memory that the kubelet of Amazon Linux reserves for the pods of network interfaces that Karpenter leaves out
+/// with RESERVED_ENIS. `None` if the version counts them, or the type is unknown.
+/// Source: karpenter-provider-aws v1.0.5, v1.5.1 pkg/providers/instancetype/types.go `kubeReservedResources`,
+/// `ENILimitedPods`; no longer in v1.5.2.
+pub fn left_out_for_interfaces(karpenter: &Karpenter, type_: &str) -> Option<f64> {
+    const OF_A_POD: f64 = 11.0 * MIB;
+    let reserved: u64 = karpenter.reserved_enis.as_deref()?.parse().ok()?;
+    let network = network(type_)?;
+    let pods = network.pods(0).saturating_sub(network.pods(reserved));
+    if karpenter.version >= Version(1, 5, 2) || pods == 0 {
+        return None;
+    }
+    Some(f64::from(u32::try_from(pods).ok()?) * OF_A_POD)
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
             format!("Pod/{}", found.pod.metadata.name),
             "events",
             "Nominated",
-            "Karpenter has launched at least three nodes for it, some of them after one was Ready",
+            "Karpenter has launched at least three nodes for it, and it still waits",
         )
         .figures(format!("{} nodes so far", found.made)),
     )

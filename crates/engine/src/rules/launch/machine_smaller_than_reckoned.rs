@@ -8,7 +8,9 @@ use crate::explain::commands;
 use crate::objects::input::Input;
 use crate::objects::{Node, quantity};
 use crate::rules::Rule;
+use crate::upstream::overhead;
 use readers::source_text::{self, Span};
+use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "MachineSmallerThanReckoned",
@@ -74,7 +76,7 @@ fn check(case: &Case) -> Opinion {
             format!("Pod/{}", found.pod.metadata.name),
             "events",
             "Nominated",
-            "Karpenter has launched at least three nodes for it, some of them after one was Ready",
+            "Karpenter has launched at least three nodes for it, and it still waits",
         )
         .figures(format!("{} nodes so far", found.made)),
     )
@@ -93,8 +95,8 @@ struct Gap {
 
 fn gap(case: &Case, found: &UndersizedNode, class: Blame) -> Gap {
     let huge = huge_pages(found.node);
-    match found.resource {
-        "memory" if huge >= found.asked - found.free => {
+    match (found.resource, left_out(case, found)) {
+        ("memory", _) if huge >= found.asked - found.free => {
             let of_line = case.user_data().and_then(|(_, text)| Some((text, sets_huge_pages(text)?)));
             let (line, blame) = match of_line {
                 Some((text, span)) => (
@@ -113,7 +115,17 @@ fn gap(case: &Case, found: &UndersizedNode, class: Blame) -> Gap {
                       the same amount of memory in spec.kubelet.systemReserved of the node class.",
             }
         }
-        "ephemeral-storage" => Gap {
+        (_, Some(memory)) => Gap {
+            why: format!(
+                "Karpenter leaves the interfaces of RESERVED_ENIS out when it estimates what the kubelet reserves, and \
+                 the image does not: the kubelet reserves {} more",
+                found.amount(memory)
+            ),
+            blame: class.field("spec.kubelet"),
+            fix: "Upgrade Karpenter to 1.5.2 or later, which counts as the image does. Or set the memory that the \
+                  image reserves in spec.kubelet.kubeReserved of the node class, and both use that.",
+        },
+        ("ephemeral-storage", _) => Gap {
             why: "Karpenter counts the whole volume, but the file system takes a part of it".to_owned(),
             blame: class.field("spec.blockDeviceMappings"),
             fix: "Make the volume some GiB larger than what pods request and the kubelet reserves. Or change the pod \
@@ -127,6 +139,21 @@ fn gap(case: &Case, found: &UndersizedNode, class: Blame) -> Gap {
                   VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent).",
         },
     }
+}
+
+/// The memory that the kubelet reserves for pods of interfaces that Karpenter leaves out, if the pod would fit with it.
+/// Sources: karpenter-provider-aws v1.5.1 pkg/providers/amifamily/resolver.go (UsesENILimitedMemoryOverhead);
+/// aws/karpenter-provider-aws#8205.
+fn left_out(case: &Case, found: &UndersizedNode) -> Option<f64> {
+    let class = case.class()?;
+    let is_of_image = matches!(class.family(), Some(Family::Al2 | Family::Al2023));
+    let is_told = class.spec.kubelet.get("kubeReserved").is_some_and(|reserved| reserved.get("memory").is_some());
+    if found.resource != "memory" || !is_of_image || is_told {
+        return None;
+    }
+    let type_ = found.node.metadata.label("node.kubernetes.io/instance-type")?;
+    let memory = overhead::left_out_for_interfaces(case.karpenter()?, type_)?;
+    (memory >= found.asked - found.free).then_some(memory)
 }
 
 /// The memory that the kubelet subtracts for them.
