@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
     let mut said: Vec<String> =
-        if failing.is_empty() { vec![ready.shown()] } else { failing.iter().map(|c| plain(class, c)).collect() };
+        if failing.is_empty() { vec![ready.shown()] } else { failing.iter().map(|c| plain(case, class, c)).collect() };
     let volume = refused_volume(class, &failing);
     said.extend(volume.as_ref().map(|volume| format!("EC2 refuses the volume {}", volume.what)));
     let ended = ended_alias(case, class, &failing);
@@ -97,7 +97,7 @@ fn check(case: &Case) -> Opinion {
         finding = finding.with(slip.told_by.clone());
         Some(Box::new(Blame::class(class).field(slip.field)))
     } else {
-        let of_field = blame(class, &failing).or_else(|| tried_in_vain(case, class, &failing));
+        let of_field = blame(case, class, &failing).or_else(|| tried_in_vain(case, class, &failing));
         Some(Box::new(of_field.unwrap_or_else(|| Blame::object(&class.api_version, &class.kind, name))))
     };
     finding = finding.fix(match (volume, &logged) {
@@ -143,7 +143,10 @@ fn check(case: &Case) -> Opinion {
 /// The steps that show and change what fails in the class.
 fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Condition]) -> Finding {
     let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
-    if selects("SubnetsReady") || selects("SecurityGroupsReady") {
+    if let Some(profile) = failing.first().and_then(|c| profile_of_dry_run(case, class, c)) {
+        let command = format!("aws iam get-instance-profile --instance-profile-name {profile}");
+        finding = finding.step(Risk::Inspect, "See whether the instance profile exists, and its role", Some(command));
+    } else if selects("SubnetsReady") || selects("SecurityGroupsReady") {
         finding = finding
             .step(
                 Risk::Inspect,
@@ -193,7 +196,7 @@ fn ended_alias(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option
 
 /// The fix for the first failing condition.
 fn remedy(case: &Case, class: &NodeClass, failing: &[&Condition]) -> String {
-    let advice = failing.first().and_then(|c| advice(class, c));
+    let advice = failing.first().and_then(|c| advice(case, class, c));
     match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
         // From 1.13.0 on, the message says why a dry run was refused.
         (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
@@ -252,7 +255,7 @@ struct Advice {
     role: bool,
 }
 
-fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
+fn advice(case: &Case, class: &NodeClass, condition: &Condition) -> Option<Advice> {
     if !class.is_of_aws() {
         return None;
     }
@@ -316,6 +319,12 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         (_, "InvalidKubeletConfiguration") if is_about_own_taints(condition) => (
             "Remove registerWithTaints from spec.kubelet, and write its taints into spec.template.spec.taints of the \
              NodePool. Karpenter sets this field itself.",
+            false,
+        ),
+        _ if profile_of_dry_run(case, class, condition).is_some() => (
+            "Read the error of the dry run in Karpenter's log. If there is none, check that the instance profile \
+             exists and contains the node role. If it does not exist, restart Karpenter: before 1.5.0 it still uses \
+             the profile of a deleted class of the same name.",
             false,
         ),
         (_, reason) if let Some(fix) = since_1_15(reason) => (fix, false),
@@ -392,7 +401,7 @@ fn controller_role<'w>(case: &Case<'w>) -> Option<&'w str> {
 }
 
 /// The condition as a sentence with the real selectors in it.
-fn plain(class: &NodeClass, condition: &Condition) -> String {
+fn plain(case: &Case, class: &NodeClass, condition: &Condition) -> String {
     let (what, terms) = match condition.reason.as_str() {
         "AwaitingReconciliation" if !class.is_of_aws() => {
             return format!("Karpenter has not checked {}", condition.type_);
@@ -415,7 +424,7 @@ fn plain(class: &NodeClass, condition: &Condition) -> String {
                 if wanted.is_empty() { "amiSelectorTerms".to_owned() } else { wanted.join(" or ") }
             );
         }
-        "AwaitingReconciliation" => return unresolved(class, &condition.type_),
+        "AwaitingReconciliation" => return unresolved(case, class, condition),
         _ => return or_shown(condition),
     };
     let wanted: Vec<String> = terms.iter().map(shown).collect();
@@ -435,8 +444,8 @@ fn or_shown(condition: &Condition) -> String {
 }
 
 /// A check that Karpenter has not finished: an AWS call fails, or Karpenter has not reached it.
-fn unresolved(class: &NodeClass, type_: &str) -> String {
-    match type_ {
+fn unresolved(case: &Case, class: &NodeClass, condition: &Condition) -> String {
+    match condition.type_.as_str() {
         "InstanceProfileReady" => match (&class.spec.role, &class.spec.instance_profile) {
             (Some(role), _) => format!("Karpenter has not created an instance profile for the role {role}"),
             (None, Some(profile)) => format!("Karpenter has not resolved the instance profile {profile}"),
@@ -448,8 +457,28 @@ fn unresolved(class: &NodeClass, type_: &str) -> String {
         }
         "SubnetsReady" => "Karpenter has not resolved its subnets".to_owned(),
         "SecurityGroupsReady" => "Karpenter has not resolved its security groups".to_owned(),
-        other => format!("Karpenter has not checked {other}"),
+        other => match profile_of_dry_run(case, class, condition) {
+            Some(profile) => format!(
+                "Karpenter has not checked {other}. Its dry run of a launch with the instance profile {profile} has \
+                 not succeeded, and the condition does not say why"
+            ),
+            None => format!("Karpenter has not checked {other}"),
+        },
     }
+}
+
+/// The instance profile of a dry run without a result, if nothing else is missing and Karpenter's log does not say why.
+/// Karpenter tries again without a word if EC2 does not find the profile, or throttles it.
+/// Source: karpenter-provider-aws v1.4.0, v1.14.1 pkg/controllers/nodeclass/validation.go `requiredConditions`,
+/// `validateRunInstancesAuthorization`.
+fn profile_of_dry_run<'c>(case: &Case, class: &'c NodeClass, condition: &Condition) -> Option<&'c str> {
+    let is_open = condition.type_ == "ValidationSucceeded" && condition.reason == "AwaitingReconciliation";
+    let is_resolved = class.condition("InstanceProfileReady").is_some_and(Condition::is_true)
+        && class.status.conditions.iter().all(|c| c.is_true() || c.type_ == condition.type_ || c.type_ == "Ready");
+    if !class.is_ec2() || !is_open || !is_resolved || refused_volume(class, &[condition]).is_some() {
+        return None;
+    }
+    class.instance_profile().filter(|_| logged::root(case, &[Trouble::RequestRefused]).is_none())
 }
 
 fn image_term(term: &AmiTerm) -> String {
@@ -505,7 +534,7 @@ fn cluster_of<'w>(case: &Case<'w>, class: &'w NodeClass) -> Option<(&'w str, Evi
 
 /// If several selectors fail by one tag, the tags in AWS are missing; otherwise the class must change. A missing
 /// permission belongs to no field of the class.
-fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
+fn blame(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let known: Vec<&Condition> = failing.iter().copied().filter(|c| c.is_false()).collect();
     if !class.is_of_aws() {
         return Some(Blame::class(class));
@@ -537,7 +566,7 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
             _ => None,
         }
     });
-    match (field, failing.first().and_then(|c| advice(class, c))) {
+    match (field, failing.first().and_then(|c| advice(case, class, c))) {
         (Some(field), _) => Some(blame.field(field)),
         // AWS's own policies give Auto Mode its permissions: a refusal is about something that the class sets or omits.
         (None, Some(advice)) if advice.role && !class.is_auto_mode() => None,
