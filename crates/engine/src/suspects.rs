@@ -82,6 +82,7 @@ pub const ALL: &[&CauseCandidate] = &[
     &node::HOP_LIMIT,
     &node::RUNTIME,
     &node::MEMORY,
+    &node::CPU_CREDITS,
     &node::INSTANCE_GONE,
 ];
 
@@ -127,6 +128,11 @@ pub const PAGES: &[SuspectPage] = &[
         "containerd hangs, or refuses its configuration"
     ),
     page!("MemoryExhausted", &[Stage::Ready], "The node ran out of memory, and the kubelet stopped with it"),
+    page!(
+        "CpuCreditsExhausted",
+        &[Stage::Ready],
+        "A burstable instance has no CPU credits left, and its kubelet is too slow to report"
+    ),
 ];
 
 /// The page of a cause that has no rule. Names are compared without regard to case.

@@ -7,7 +7,7 @@
 //! the order matters.
 
 /// Each cause with the number of its reports.
-const REPORTS: [(&str, u32); 32] = [
+const REPORTS: [(&str, u32); 33] = [
     ("NodeRoleHasNoAccessEntry", 17),
     ("MemoryExhausted", 16),
     // NAT, routes, endpoints and access CIDRs together.
@@ -35,6 +35,7 @@ const REPORTS: [(&str, u32); 32] = [
     ("NodeNameRefused", 3),
     ("PrivateEndpointUnresolved", 3),
     ("ProxyWithoutExceptions", 3),
+    ("CpuCreditsExhausted", 2),
     ("NodeNameEmptyAtBoot", 2),
     ("MetadataServiceOff", 2),
     ("PublicSubnetWithoutPublicIp", 2),

@@ -340,6 +340,54 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
     },
 };
 
+/// Whether the type has CPU credits.
+/// Source: EC2 user guide, "Burstable performance instances".
+fn is_burstable(type_: &str) -> bool {
+    ["t2.", "t3.", "t3a.", "t4g."].iter().any(|family| type_.starts_with(family))
+}
+
+pub const CPU_CREDITS: CauseCandidate = CauseCandidate {
+    cause: "CpuCreditsExhausted",
+    stages: &[Stage::Ready],
+    behind: &["KubeletStopped"],
+    weigh: |case, differential| {
+        let (node, _) = silent(case)?;
+        let type_ = node.metadata.label("node.kubernetes.io/instance-type").filter(|type_| is_burstable(type_))?;
+        let id = case.instance_id().filter(|_| case.event("SystemOOM").is_none())?;
+        let silences = case.events().filter(|event| event.reason == "NodeNotReady").map(Event::times).sum::<u32>();
+        let family = differential.split(case, "instance family").filter(|split| split.repeated);
+        if silences < 2 && family.is_none() {
+            return None;
+        }
+        let asks_for_none = |pod: &&Pod| pod.daemon_set().is_none() && !pod.requests().any(|(name, _)| name == "cpu");
+        let unasked = case.pods().filter(asks_for_none).count();
+        Some(
+            Suspicion::new(
+                format!(
+                    "Perhaps the CPU credits of instance {id} ({type_}) are used up. EC2 then gives it a fraction of \
+                     its CPUs, and the kubelet of Node {} is too slow to report.",
+                    node.name()
+                ),
+                format!("aws ec2 describe-instance-credit-specifications --instance-ids {id}"),
+                "CpuCredits standard, and CPUCreditBalance 0 in CloudWatch before the Node stopped reporting",
+            )
+            .telling((silences > 1).then(|| {
+                format!("the Node was NotReady {silences} times and reported again in between: it was slow, not gone")
+            }))
+            .contrast(family.as_ref(), |split| {
+                format!(
+                    "every Node of the family {} stopped reporting, those of {} are Ready",
+                    split.value, split.elsewhere
+                )
+            })
+            .consistent(
+                (unasked > 0)
+                    .then(|| format!("{unasked} of its pods request no CPU, so the scheduler counts nothing for them")),
+            ),
+        )
+    },
+};
+
 /// A Node whose kubelet has posted a status and no longer does. The verdict itself names a kernel panic, and a kubelet
 /// that systemd stopped.
 fn silent<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Condition)> {
