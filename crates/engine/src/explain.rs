@@ -20,6 +20,7 @@ pub mod network_path;
 pub mod pull;
 pub(crate) mod pulls_by_image;
 pub mod repair;
+pub(crate) mod selinux;
 pub(crate) mod shut_budget;
 pub(crate) mod spent_budget;
 pub mod startup_taints;

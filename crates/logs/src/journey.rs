@@ -1,6 +1,7 @@
 //! How far a machine came, and what stopped it.
 
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Reason, Trouble};
+use crate::selinux::Refusal;
 use crate::table::CILIUM_OPERATOR;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ pub struct Journey {
     /// The error that the file of each component's own ends with, where the table does not know it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub last_words: BTreeMap<String, LogLine>,
+    /// What SELinux refused, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<LogLine>,
     /// When each file ends.
     pub files: BTreeMap<String, Option<DateTime<Utc>>>,
     pub lines: u64,
@@ -119,6 +123,20 @@ impl Journey {
         self.ends = self.ends.max(time);
     }
 
+    /// Keeps what SELinux refused, where it was said last.
+    pub(crate) fn keep_refusal(&mut self, seen: LogLine) {
+        /// A machine on which more is refused tells enough.
+        const MOST: usize = 40;
+        let Some(refusal) = Refusal::of(&seen) else { return };
+        let is_same = |own: &LogLine| Refusal::of(own).is_some_and(|own| own.is_same(&refusal));
+        if let Some(at) = self.refusals.iter().position(is_same) {
+            self.refusals.remove(at);
+        }
+        if self.refusals.len() < MOST {
+            self.refusals.push(seen);
+        }
+    }
+
     /// Takes in what another file says of the same machine.
     pub(crate) fn extend(&mut self, other: Self) {
         self.identity.extend(&other.identity);
@@ -164,6 +182,9 @@ impl Journey {
             if said.time > last.time {
                 *last = said;
             }
+        }
+        for refusal in other.refusals {
+            self.keep_refusal(refusal);
         }
         for (file, ends) in other.files {
             let own = self.files.entry(file).or_default();

@@ -21,6 +21,7 @@ mod pattern;
 mod quoted;
 mod reader;
 mod script_end;
+pub mod selinux;
 mod systemd;
 pub mod table;
 mod unit_name;

@@ -11,6 +11,7 @@ use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::oops::oops;
 use crate::quoted::{named as quoted, shown};
 use crate::script_end::script_end;
+use crate::selinux::{audited_at, is_refusal};
 use crate::table::{
     CILIUM_OPERATOR, KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in,
     program_of,
@@ -511,6 +512,10 @@ impl<'f> OneFile<'f> {
         let journey = self.subjects.entry(whose).or_default();
         journey.heard_at(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
+        if fits && is_refusal(&message) {
+            let time = line.time.or_else(|| audited_at(&message));
+            journey.keep_refusal(LogLine { time, ..seen() });
+        }
         if fits && is_of_machine && self.boot.hear(&line, &text, self.year, seen) {
             self.known += 1;
         }

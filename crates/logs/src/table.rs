@@ -3,6 +3,7 @@
 use crate::denial;
 use crate::fact::{Phase, Reason, Trouble};
 use crate::pattern::Pattern;
+use crate::selinux;
 use crate::systemd;
 use crate::wrapping::PANIC;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -247,7 +248,7 @@ impl Table {
         // Behind those of the rows: of what no row knows, Karpenter's errors and the steps of a boot are kept.
         let needles = table.rows.iter().map(|known| known.pattern.needle());
         let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES.into_iter().flatten().copied());
-        let needles = needles.chain(systemd::STOP_NEEDLES).chain([denial::NEEDLE]);
+        let needles = needles.chain(systemd::STOP_NEEDLES).chain([denial::NEEDLE, selinux::NEEDLE]);
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();

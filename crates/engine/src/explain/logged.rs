@@ -7,10 +7,12 @@ use crate::case::pool_wait::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
 use crate::cluster_state::memo::Memo;
 use crate::explain::denial::{self, Denial};
+use crate::explain::selinux;
 use crate::objects::{Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{BootStep, Fact, LogLine, Oops, Phase, Reason, ScriptEnd, Trouble};
 use logs::journey::Journey;
+use logs::selinux::{Refusal, refusal_behind};
 use logs::table::{CILIUM_OPERATOR, is_about_others, program_of};
 use readers::source_text::Span;
 
@@ -297,12 +299,20 @@ impl Root<'_> {
             Some(module) => format!("{}. {module}", summary.trim_end_matches('.')),
             None => summary,
         };
+        let refusal = self.selinux_refusal();
+        let summary = match &refusal {
+            Some(refusal) => format!("{}. {}", summary.trim_end_matches('.'), selinux::in_words(refusal)),
+            None => summary,
+        };
         let others = self.journey.open().into_iter().filter(|other| *other != fact && explains(case, other));
         let others = others.take(3).map(|other| told(other, &other.means));
         let came_to = came_to(self.journey);
         let finding =
             Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(self.of_boot()).with_all(others);
-        let finding = finding.with_all(self.of_module());
+        let is_told = |line: &LogLine| fact.boot.as_ref().is_some_and(|step| step.said.contains(line));
+        let refusal = refusal.map(|refusal| refusal.line).filter(|line| !is_told(line));
+        let refusal = refusal.map(|line| at(line, "SELinux refused it what it needs".to_owned()));
+        let finding = finding.with_all(refusal).with_all(self.of_module());
         let finding = finding.with_all(self.of_script()).with_all(came_to);
         let because = match self.whose {
             LogOwner::Own => return finding,
@@ -313,6 +323,11 @@ impl Root<'_> {
             }
         };
         finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {}", self.named()), because))
+    }
+
+    /// What SELinux refused the program, if that is why it failed.
+    pub(crate) fn selinux_refusal(&self) -> Option<Refusal<'_>> {
+        refusal_behind(self.journey, self.fact)
     }
 
     /// Whether it is the first unit of the boot that failed, and no row of the table knows it.

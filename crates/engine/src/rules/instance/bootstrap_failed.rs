@@ -3,7 +3,7 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::logged;
+use crate::explain::{logged, selinux};
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -62,9 +62,11 @@ fn check(case: &Case) -> Opinion {
     } else {
         finding
     };
-    let finding = match root.module_fix() {
-        Some(of_module) => finding.fix(of_module),
-        None => finding.fix(fix),
+    let of_selinux = root.selinux_refusal().map(|_| selinux::fix(case));
+    let finding = match (root.module_fix(), &of_selinux) {
+        (Some(of_module), _) => finding.fix(of_module),
+        (None, Some((of_selinux, _))) => finding.fix(*of_selinux),
+        (None, None) => finding.fix(fix),
     };
     let finding = finding.step(Risk::Inspect, "Read the whole console", logged::command(case));
     let finding = match root.unit_log() {
@@ -73,7 +75,9 @@ fn check(case: &Case) -> Opinion {
         }
         None => finding,
     };
-    let blamed = if lacks_token {
+    let blamed = if let Some((_, blamed)) = of_selinux {
+        blamed
+    } else if lacks_token {
         case.class_field("spec.metadataOptions.httpTokens")
     } else if knows_no_type || root.is_of_cycle() {
         case.class_field("spec.amiSelectorTerms")

@@ -3,7 +3,7 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::logged;
+use crate::explain::{logged, selinux};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::Trouble;
@@ -21,7 +21,19 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::KubeletRefusesConfiguration]) else { return Opinion::Silent };
-    let fix = match kernel_parameters(root.line()) {
+    let (fix, blamed) = match root.selinux_refusal() {
+        Some(_) => {
+            let (fix, blamed) = selinux::fix(case);
+            (fix.to_owned(), blamed)
+        }
+        None => (correction(root.line()), root.user_data(case)),
+    };
+    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    finding.blaming(blamed).into()
+}
+
+fn correction(line: &str) -> String {
+    match kernel_parameters(line) {
         Some(parameters) => format!(
             "Set {parameters} in the image (/etc/sysctl.d), or with sysctl -w in a script of the user data, which runs \
              before the kubelet. Or turn off the kubelet's protectKernelDefaults, which checks them. New nodes get the \
@@ -30,9 +42,7 @@ fn check(case: &Case) -> Opinion {
         None => "Remove or correct the setting that the line names, in the user data or in the image's own \
                  configuration of the kubelet. New nodes get the change."
             .to_owned(),
-    };
-    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
-    finding.blaming(root.user_data(case)).into()
+    }
 }
 
 /// The kernel parameters that the kubelet insists on, in the notation of sysctl: `kernel.panic=10`.

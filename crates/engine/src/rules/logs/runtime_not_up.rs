@@ -3,7 +3,7 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::{commands, logged, repair};
+use crate::explain::{commands, logged, repair, selinux};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::{Phase, Trouble};
@@ -28,6 +28,10 @@ fn check(case: &Case) -> Opinion {
         "If containerd rejects its configuration, correct that. If it is only slow, use an image whose nodeadm waits \
          for it. Then replace the machine."
     };
+    let (fix, blamed) = match root.selinux_refusal() {
+        Some(_) => selinux::fix(case),
+        None => (fix, root.user_data(case)),
+    };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     let finding = match case.class() {
         Some(class) => finding.step(
@@ -37,5 +41,5 @@ fn check(case: &Case) -> Opinion {
         ),
         None => finding,
     };
-    repair::or_replace(case, finding.blaming(root.user_data(case))).into()
+    repair::or_replace(case, finding.blaming(blamed)).into()
 }
