@@ -228,6 +228,9 @@ pub struct Fact {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
     pub count: u64,
+    /// The error that the program logged before, if the line itself says only that it gave up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<LogLine>,
     /// The step of the boot that this is, if it is the first that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootStep>,
@@ -352,6 +355,7 @@ impl Fact {
             unknown: true,
             names: BTreeMap::new(),
             count: 1,
+            cause: None,
             boot: None,
             script: None,
             oops: None,
@@ -401,6 +405,9 @@ impl Fact {
         self.ends |= other.ends;
         self.vague &= other.vague;
         self.unknown &= other.unknown;
+        if self.cause.is_none() {
+            self.cause = other.cause.take();
+        }
         if self.boot.is_none() {
             self.boot = other.boot.take();
         }

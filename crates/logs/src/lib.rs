@@ -25,6 +25,7 @@ pub mod selinux;
 mod systemd;
 pub mod table;
 mod unit_name;
+mod wrapped;
 mod wrapping;
 
 pub use reader::{ContainerLog, FileKind, FileLimits, LogReader, pool_of_claim, row_of};

@@ -16,6 +16,7 @@ use crate::table::{
     CILIUM_OPERATOR, KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in,
     program_of,
 };
+use crate::wrapped::{Said, last_error};
 use crate::wrapping::{Line, PANIC, klog_level, plain, unwrapped, without_colors};
 use chrono::{DateTime, Datelike, Utc};
 use readers::source_text::mask;
@@ -292,7 +293,9 @@ struct OneFile<'f> {
     /// The process that ended last as another program than the kubelet, in a file whose lines name none.
     ended: Option<u32>,
     /// Of a component that runs on the machine: its last line that speaks of an error, with number and time.
-    last_error: Option<(u64, Option<DateTime<Utc>>, String)>,
+    last_error: Option<Said>,
+    /// The one before that.
+    error_before: Option<Said>,
     /// The panic that is being told, from this line on, and the functions in which it came to it.
     panic: Option<(u64, Vec<String>)>,
     /// The calls that AWS denied and whose role a line names.
@@ -323,6 +326,7 @@ impl<'f> OneFile<'f> {
             boot: Boot::default(),
             ended: None,
             last_error: None,
+            error_before: None,
             panic: None,
             denials: Vec::new(),
         }
@@ -395,8 +399,8 @@ impl<'f> OneFile<'f> {
                 line.text.push_str(&told);
             }
         }
-        if let Some((_, _, text)) = self.last_error.as_mut().filter(|(line, ..)| *line == number) {
-            text.push_str(&told);
+        if let Some(said) = self.last_error.as_mut().filter(|said| said.line == number) {
+            said.message.push_str(&told);
         }
     }
 
@@ -416,16 +420,26 @@ impl<'f> OneFile<'f> {
     }
 
     fn keep_error(&mut self, number: u64, raw: &[u8]) {
-        let runs = self.of.is_some_and(|of| of.runs_at.is_some());
         let Ok(text) = str::from_utf8(raw) else { return };
-        if runs || self.component().is_none() || !complains(text) {
+        if self.component().is_none() || !complains(text) {
             return;
         }
         let text = without_colors(text);
         let line = unwrapped(&text, &mut self.year);
         if complains(&line.message) {
-            self.last_error = Some((number, line.time, line.message.into_owned()));
+            let said = Said { line: number, time: line.time, message: line.message.into_owned() };
+            self.error_before = self.last_error.replace(said);
         }
+    }
+
+    /// What the program said before this line, with which it gave up.
+    fn cause_of(&self, number: u64, line: &Line<'_>) -> Option<LogLine> {
+        let kept = [&self.last_error, &self.error_before].into_iter().flatten().find(|said| said.line < number);
+        let own = match line.program.as_deref() {
+            Some(program) if self.component().is_none() => last_error(self.boot.before(number), program, self.year),
+            _ => kept.cloned(),
+        };
+        own?.behind(number, line.time, self.name)
     }
 
     /// What a container's file ends with is what it ended with: where no row knows it, it is better than nothing.
@@ -433,7 +447,10 @@ impl<'f> OneFile<'f> {
         /// What comes after an error while a program ends.
         const FEW: u64 = 20;
         self.end_panic();
-        let Some((number, time, message)) = self.last_error.take() else { return };
+        let Some(Said { line: number, time, message }) = self.last_error.take() else { return };
+        if self.of.is_some_and(|of| of.runs_at.is_some()) {
+            return;
+        }
         // What Go says of a panic may go on for pages.
         let is_last = lines - number <= FEW || is_fatal(&message);
         let Some(program) = self.component().filter(|_| is_last) else { return };
@@ -509,6 +526,8 @@ impl<'f> OneFile<'f> {
         if fits {
             self.keep_denial(&whose, &message);
         }
+        let wraps = said.as_ref().is_some_and(|said| said.known.row.wraps && said.reason.is_none());
+        let cause = if wraps { self.cause_of(number, &line) } else { None };
         let journey = self.subjects.entry(whose).or_default();
         journey.heard_at(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
@@ -535,7 +554,7 @@ impl<'f> OneFile<'f> {
             let script = ends_script(row).then(|| script_end(self.boot.before(number), year, self.name));
             let panics = row.proves == Some(Trouble::KernelPanicked);
             let oops = panics.then(|| oops(self.boot.before(number), &message, year, self.name));
-            let before = Before { script: script.flatten(), oops: oops.flatten() };
+            let before = Before { script: script.flatten(), oops: oops.flatten(), cause };
             take_in(journey, &said, &message, seen(), before);
         }
     }
@@ -721,6 +740,7 @@ fn ends_script(row: &Row) -> bool {
 struct Before {
     script: Option<ScriptEnd>,
     oops: Option<Oops>,
+    cause: Option<LogLine>,
 }
 
 fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine, before: Before) {
@@ -769,6 +789,7 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
             unknown: false,
             names,
             count: 1,
+            cause: before.cause,
             boot: None,
             script: before.script,
             oops: before.oops,

@@ -81,6 +81,9 @@ pub struct Row {
     /// Other lines say more of the same.
     #[serde(default)]
     pub vague: bool,
+    /// Where the line names no reason, the program has logged it before.
+    #[serde(default)]
+    pub wraps: bool,
     /// The row, by its `means`, that this one takes back: whoever stopped runs again.
     pub undoes: Option<String>,
     /// The first and the last minor version of its program that says so, where not all do. Held against real programs:

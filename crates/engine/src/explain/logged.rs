@@ -252,6 +252,11 @@ impl Root<'_> {
         &self.fact.last.text
     }
 
+    /// Whether the line, or the error before it that it wraps, has this text.
+    pub(crate) fn says(&self, text: &str) -> bool {
+        self.line().contains(text) || self.fact.cause.as_ref().is_some_and(|cause| cause.text.contains(text))
+    }
+
     /// The error in the line, without the text around it.
     pub(crate) fn error(&self) -> &str {
         self.fact.names.get("error").unwrap_or(&self.fact.last.text).trim().trim_end_matches('.')
@@ -273,6 +278,10 @@ impl Root<'_> {
         let (machine, means, reason) = (self.machine(case), &fact.means, self.reason());
         let told_of = format!("{machine} {means}{reason}{often}: {}", excerpt(&self.words().text));
         let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
+        let summary = match &fact.cause {
+            Some(cause) => format!("{}; the error before it: {}", summary.trim_end_matches('.'), excerpt(&cause.text)),
+            None => summary,
+        };
         // That a script failed, cloud-init says; why, the script itself has said before.
         let is_told = fact.script.as_ref().is_some_and(|script| !script.said.is_empty());
         let before = self.journey.open().into_iter().find(|other| {
@@ -313,6 +322,8 @@ impl Root<'_> {
         let refusal = refusal.map(|refusal| refusal.line).filter(|line| !is_told(line));
         let refusal = refusal.map(|line| at(line, "SELinux refused it what it needs".to_owned()));
         let finding = finding.with_all(refusal).with_all(self.of_module());
+        let cause = fact.cause.as_ref().map(|line| at(line, "the error before it, of the same program".to_owned()));
+        let finding = finding.with_all(cause);
         let finding = finding.with_all(self.of_script()).with_all(came_to);
         let because = match self.whose {
             LogOwner::Own => return finding,

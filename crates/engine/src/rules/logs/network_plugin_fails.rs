@@ -3,7 +3,7 @@
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::logged;
+use crate::explain::{logged, repair};
 use crate::facts::custom_networking::custom_networking;
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
@@ -48,6 +48,10 @@ fn check(case: &Case) -> Opinion {
         let grants = "Restore the permissions of the ServiceAccount that the line names: its ClusterRole and the \
                       binding, as the add-on or its manifest creates them. This disrupts nothing.";
         (program(case, root.fact), grants)
+    } else if root.says(NO_SUCH_INTERFACE) {
+        let replaces = "Replace the node: its metadata service lists a network interface that EC2 no longer has, so \
+                        ipamd fails at each start. Newer versions of the VPC CNI skip such an interface.";
+        (None, replaces)
     } else if root.fact.ends {
         let names = "Correct what the line names: a setting or the version of the program that logged it, or what the \
                      node's image or the instance type lacks.";
@@ -77,8 +81,15 @@ fn check(case: &Case) -> Opinion {
         "See the pods on the node",
         case.node.map(|node| format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())),
     );
+    if root.says(NO_SUCH_INTERFACE) {
+        return repair::or_replace(case, finding).into();
+    }
     finding.blaming(blame).into()
 }
+
+/// EC2's code for an interface that it does not have. Sources: EC2 API reference, "Error codes";
+/// aws/amazon-vpc-cni-k8s#1008, v1.20.4 pkg/awsutils/awsutils.go `DescribeAllENIs` (leaves it out).
+const NO_SUCH_INTERFACE: &str = "InvalidNetworkInterfaceID.NotFound";
 
 /// The node's subnet, if EC2 has no addresses left in it and does not name it: the only one of the class in the node's
 /// zone. Custom networking (ENIConfigs) takes addresses from other subnets.
