@@ -1,5 +1,6 @@
 //! How far a machine came, and what stopped it.
 
+use crate::clock::Clock;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Reason, Trouble};
 use crate::selinux::Refusal;
 use crate::table::CILIUM_OPERATOR;
@@ -23,6 +24,9 @@ pub struct Journey {
     /// What SELinux refused, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<LogLine>,
+    /// What the log says of the machine's clock.
+    #[serde(skip_serializing_if = "Clock::is_empty")]
+    pub(crate) clock: Clock,
     /// When each file ends.
     pub files: BTreeMap<String, Option<DateTime<Utc>>>,
     pub lines: u64,
@@ -186,6 +190,7 @@ impl Journey {
         for refusal in other.refusals {
             self.keep_refusal(refusal);
         }
+        self.clock.extend(other.clock);
         for (file, ends) in other.files {
             let own = self.files.entry(file).or_default();
             *own = ends.max(*own);

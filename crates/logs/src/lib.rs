@@ -8,6 +8,7 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]
 
 mod boot;
+mod clock;
 mod denial;
 pub mod fact;
 mod framing;

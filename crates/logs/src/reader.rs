@@ -1,6 +1,7 @@
 //! From files to journeys: every line once, in bounded memory.
 
 use crate::boot::Boot;
+use crate::clock;
 use crate::denial::{self, denied};
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Oops, Phase, Reason, ScriptEnd, Trouble};
 use crate::framing::{RawLines, Utf16};
@@ -196,14 +197,15 @@ impl LogReader {
     pub fn of_one_machine(self) -> Journey {
         let own = self.read.into_iter().filter(|(_, whose, _)| matches!(whose, LineOwner::Here | LineOwner::Host(_)));
         let journeys = own.map(|(_, _, journey)| journey);
-        journeys
-            .reduce(|mut all, journey| {
-                let lines = all.lines.max(journey.lines);
-                all.extend(journey);
-                all.lines = lines;
-                all
-            })
-            .unwrap_or_default()
+        let all = journeys.reduce(|mut all, journey| {
+            let lines = all.lines.max(journey.lines);
+            all.extend(journey);
+            all.lines = lines;
+            all
+        });
+        let mut all = all.unwrap_or_default();
+        clock::settle(&mut all);
+        all
     }
 
     /// The machines and NodeClaims that the files are of, each with all that they say of it.
@@ -230,7 +232,10 @@ impl LogReader {
                 (None, none) => *none = Some((vec![file], journey)),
             }
         }
-        let all = journeys.into_iter().chain(unclaimed).map(|(_, journey)| journey);
+        let all = journeys.into_iter().chain(unclaimed).map(|(_, mut journey)| {
+            clock::settle(&mut journey);
+            journey
+        });
         // A file of something else, and one that speaks of others only, tells of no machine.
         all.filter(|journey| !journey.identity.is_empty() || journey.tells_anything()).collect()
     }
@@ -531,6 +536,9 @@ impl<'f> OneFile<'f> {
         let journey = self.subjects.entry(whose).or_default();
         journey.heard_at(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
+        if fits {
+            journey.clock.hear(&message, seen);
+        }
         if fits && is_refusal(&message) {
             let time = line.time.or_else(|| audited_at(&message));
             journey.keep_refusal(LogLine { time, ..seen() });

@@ -1,5 +1,6 @@
 //! What lines mean: one file a program in `crates/logs/table`.
 
+use crate::clock;
 use crate::denial;
 use crate::fact::{Phase, Reason, Trouble};
 use crate::pattern::Pattern;
@@ -252,6 +253,7 @@ impl Table {
         let needles = table.rows.iter().map(|known| known.pattern.needle());
         let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES.into_iter().flatten().copied());
         let needles = needles.chain(systemd::STOP_NEEDLES).chain([denial::NEEDLE, selinux::NEEDLE]);
+        let needles = needles.chain(clock::NEEDLES.into_iter().flatten().copied());
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();

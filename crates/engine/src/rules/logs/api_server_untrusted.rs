@@ -1,12 +1,12 @@
 //! The kubelet's log says that it does not trust the API server's certificate, or that a clock is wrong.
 
-use crate::api::{Risk, Stage};
+use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::explain::logged;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use logs::fact::Trouble;
+use logs::fact::{Reason, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "ApiServerUntrusted",
@@ -24,7 +24,8 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let fix = if root.fact.trouble == Trouble::ClockWrong {
-        "Correct the instance's clock: it must reach 169.254.169.123, and chronyd must run before the kubelet."
+        "Correct the instance's clock: chronyd needs a source that the subnet reaches, such as 169.254.169.123. It must \
+         run before the kubelet. New nodes get the change."
     } else if case.is_elsewhere() {
         "Give new nodes the certificate authority that the cluster has now: it was rotated, or theirs is another \
          cluster's. Look for an old one at Karpenter's sources: an instance template of a node pool from before the \
@@ -34,5 +35,15 @@ fn check(case: &Case) -> Opinion {
          image, and keep proxies from breaking TLS to the endpoint. New nodes get the change."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
-    finding.blaming(root.user_data(case)).into()
+    let blamed = match root.fact.trouble {
+        Trouble::ClockWrong if !root.is_because(&[Reason::Clock]) => sets_clock(case),
+        _ => root.user_data(case),
+    };
+    finding.blaming(blamed).into()
+}
+
+/// Who says where the time comes from: the user data, else the image.
+fn sets_clock(case: &Case) -> Option<Blame> {
+    let of_user_data = case.user_data_naming(&["chrony", "ntpd", "ntp.conf", "timesyncd", "timedatectl"]);
+    of_user_data.or_else(|| case.class_field("spec.amiSelectorTerms"))
 }
