@@ -22,6 +22,8 @@ pub(crate) struct Boot {
     recent: Recent,
     /// What failed and did not come up later, in order.
     failed: Vec<Failed>,
+    /// The units of drivers that failed before a kubelet was started all the same.
+    drivers: Vec<Failed>,
     /// The target that was reached last.
     reached: Option<String>,
     /// The job that the boot waits for, while nothing else happens.
@@ -185,6 +187,7 @@ impl Boot {
             // Another boot may fail as the one before did: what failed counts until something else is known.
             Event::Begins => {
                 self.stop.begins();
+                self.drivers.clear();
                 self.reached = None;
                 self.has_kubelet = false;
                 self.has_ended(false);
@@ -328,8 +331,9 @@ impl Boot {
     fn is_up(&mut self, unit: &UnitName) {
         if unit.is_one_of(&KUBELET) {
             self.has_kubelet = true;
-            self.failed.clear();
+            self.drivers.extend(self.failed.drain(..).filter(Failed::is_of_driver));
         }
+        self.drivers.retain(|failed| !failed.unit.is_same(unit));
         for failed in &mut self.failed {
             failed.came_up |= failed.unit.is_same(unit);
             failed.needed_by.retain(|other| !other.is_same(unit));
@@ -341,6 +345,8 @@ impl Boot {
     pub(crate) fn tell(mut self, journey: &mut Journey) {
         let stop = std::mem::take(&mut self.stop).fact(journey.ends);
         journey.facts.extend(stop);
+        let drivers = self.drivers.iter().chain(self.failed.iter().filter(|failed| failed.is_of_driver()));
+        journey.drivers.extend(drivers.map(|failed| failed.fact(failed.step(Vec::new()))));
         let first = self.failed.iter().position(Failed::stops_boot);
         let Some(at) = first else {
             if let Some(waits) = self.awaits.filter(|waits| waits.is_long() && !self.has_kubelet) {
@@ -381,6 +387,11 @@ impl Failed {
         /// More is not printed while a boot stops.
         const FEW: u64 = 20;
         number.checked_sub(self.seen.line).is_some_and(|lines| (1..=FEW).contains(&lines))
+    }
+
+    /// Whether it sets up a device, and did not come up later.
+    fn is_of_driver(&self) -> bool {
+        self.unit.is_driver() && !self.came_up && self.cycle.is_none()
     }
 
     /// Whether the kubelet is not started for it: it is a part of the way there, or what needs it is, or nothing says

@@ -21,6 +21,9 @@ pub struct Journey {
     /// The error that the file of each component's own ends with, where the table does not know it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub last_words: BTreeMap<String, LogLine>,
+    /// Units that set up the driver of an accelerator and failed, whether a kubelet was started or not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<Fact>,
     /// What SELinux refused, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<LogLine>,
@@ -48,7 +51,7 @@ impl Journey {
 
     /// Whether it tells of a step, of a fault or of the end of a program.
     pub fn tells_anything(&self) -> bool {
-        !self.facts.is_empty() || !self.milestones.is_empty() || !self.last_words.is_empty()
+        !self.facts.is_empty() || !self.milestones.is_empty() || !self.last_words.is_empty() || !self.drivers.is_empty()
     }
 
     /// Whether only an operator, which goes on to tell of instances that are gone, speaks of it: no file is its own.
@@ -185,6 +188,11 @@ impl Journey {
             let last = self.last_words.entry(program).or_insert_with(|| said.clone());
             if said.time > last.time {
                 *last = said;
+            }
+        }
+        for driver in other.drivers {
+            if !self.drivers.iter().any(|own| own.is_same(&driver)) {
+                self.drivers.push(driver);
             }
         }
         for refusal in other.refusals {

@@ -138,6 +138,15 @@ impl UnitName {
         is_kind || words.starts_with('/') || WORDS.iter().any(|word| words.contains(word))
     }
 
+    /// Whether it sets up the driver of an accelerator. The fabric manager fails on each machine without NVSwitch.
+    /// Sources: awslabs/amazon-eks-ami v20240329 templates/al2/runtime/gpu (configure-nvidia.service);
+    /// NVIDIA fabric manager user guide.
+    pub(crate) fn is_driver(&self) -> bool {
+        const VENDORS: [&str; 4] = ["nvidia", "neuron", "habana", "amdgpu"];
+        let lower = self.in_words().to_ascii_lowercase();
+        VENDORS.iter().any(|vendor| lower.contains(vendor)) && !lower.contains("fabric")
+    }
+
     /// Whether a machine joins without it: logins, mail, printing, crash dumps, metrics, other machines' file systems.
     pub(crate) fn is_beside(&self) -> bool {
         const WORDS: [&str; 22] = [

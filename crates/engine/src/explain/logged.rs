@@ -136,6 +136,12 @@ pub(crate) fn speaker<'w>(case: &Case<'w>, program: &str) -> Option<&'w Pod> {
     })
 }
 
+/// The unit of this vendor's driver that failed as the machine booted.
+pub(crate) fn driver_unit<'w>(case: &Case<'w>, vendor: &str) -> Option<&'w Fact> {
+    let is_its = |fact: &&Fact| fact.boot.as_ref().is_some_and(|step| step.unit.to_ascii_lowercase().contains(vendor));
+    case.logs().into_iter().find_map(|of_machine| of_machine.log.journey.drivers.iter().find(is_its))
+}
+
 /// A line that Karpenter's log still repeats about the machine or the node class and that no row of the table knows.
 pub(crate) fn unexplained<'w>(case: &Case<'w>) -> Option<&'w Fact> {
     let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);

@@ -24,8 +24,8 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let fix = if root.fact.trouble == Trouble::ClockWrong {
-        "Correct the instance's clock: chronyd needs a source that the subnet reaches, such as 169.254.169.123. It must \
-         run before the kubelet. New nodes get the change."
+        "Correct the instance's clock: chronyd needs a source that the subnet reaches, such as 169.254.169.123. It \
+         must run before the kubelet. New nodes get the change."
     } else if case.is_elsewhere() {
         "Give new nodes the certificate authority that the cluster has now: it was rotated, or theirs is another \
          cluster's. Look for an old one at Karpenter's sources: an instance template of a node pool from before the \
