@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Reason, Trouble};
+use crate::lease::Lease;
 use crate::selinux::Refusal;
 use crate::table::CILIUM_OPERATOR;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -30,6 +31,9 @@ pub struct Journey {
     /// What the log says of the machine's clock.
     #[serde(skip_serializing_if = "Clock::is_empty")]
     pub(crate) clock: Clock,
+    /// What systemd-networkd says of the machine's address.
+    #[serde(skip_serializing_if = "Lease::is_empty")]
+    pub lease: Lease,
     /// When each file ends.
     pub files: BTreeMap<String, Option<DateTime<Utc>>>,
     pub lines: u64,
@@ -199,6 +203,7 @@ impl Journey {
             self.keep_refusal(refusal);
         }
         self.clock.extend(other.clock);
+        self.lease.extend(other.lease);
         for (file, ends) in other.files {
             let own = self.files.entry(file).or_default();
             *own = ends.max(*own);

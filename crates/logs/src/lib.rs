@@ -16,6 +16,7 @@ mod head;
 pub mod journey;
 mod kubelet_stop;
 mod last_words;
+pub mod lease;
 mod machines;
 mod oops;
 mod pattern;

@@ -8,6 +8,7 @@ use crate::framing::{RawLines, Utf16};
 use crate::head::{console, is_instance, is_one_value, year_in};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
+use crate::lease::{self, NETWORKD};
 use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::oops::oops;
 use crate::quoted::{named as quoted, shown};
@@ -204,7 +205,7 @@ impl LogReader {
             all
         });
         let mut all = all.unwrap_or_default();
-        clock::settle(&mut all);
+        settle(&mut all);
         all
     }
 
@@ -233,12 +234,18 @@ impl LogReader {
             }
         }
         let all = journeys.into_iter().chain(unclaimed).map(|(_, mut journey)| {
-            clock::settle(&mut journey);
+            settle(&mut journey);
             journey
         });
         // A file of something else, and one that speaks of others only, tells of no machine.
         all.filter(|journey| !journey.identity.is_empty() || journey.tells_anything()).collect()
     }
+}
+
+/// What only all files of a machine together tell.
+fn settle(journey: &mut Journey) {
+    clock::settle(journey);
+    lease::settle(journey);
 }
 
 /// A bundle names its instance in a file of its own, and its host in every other: a file that says nothing but an id
@@ -538,6 +545,9 @@ impl<'f> OneFile<'f> {
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
         if fits {
             journey.clock.hear(&message, seen);
+        }
+        if fits && line.program.as_deref() == Some(NETWORKD) {
+            journey.lease.hear(&message, seen);
         }
         if fits && is_refusal(&message) {
             let time = line.time.or_else(|| audited_at(&message));

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::denial;
 use crate::fact::{Phase, Reason, Trouble};
+use crate::lease;
 use crate::pattern::Pattern;
 use crate::selinux;
 use crate::systemd;
@@ -253,7 +254,7 @@ impl Table {
         let needles = table.rows.iter().map(|known| known.pattern.needle());
         let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES.into_iter().flatten().copied());
         let needles = needles.chain(systemd::STOP_NEEDLES).chain([denial::NEEDLE, selinux::NEEDLE]);
-        let needles = needles.chain(clock::NEEDLES.into_iter().flatten().copied());
+        let needles = needles.chain(clock::NEEDLES.into_iter().flatten().copied()).chain(lease::NEEDLES);
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();

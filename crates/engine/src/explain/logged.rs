@@ -12,6 +12,7 @@ use crate::objects::{Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{BootStep, Fact, LogLine, Oops, Phase, Reason, ScriptEnd, Trouble};
 use logs::journey::Journey;
+use logs::lease::Lease;
 use logs::selinux::{Refusal, refusal_behind};
 use logs::table::{CILIUM_OPERATOR, is_about_others, program_of};
 use readers::source_text::Span;
@@ -340,6 +341,13 @@ impl Root<'_> {
             }
         };
         finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {}", self.named()), because))
+    }
+
+    /// The DHCP lease that the machine lost, with the line that says so.
+    pub(crate) fn lost_lease(&self) -> Option<(&Lease, Evidence)> {
+        let lease = &self.journey.lease;
+        let lost = at(lease.lost.as_ref()?, "no later line says that there is a new lease".to_owned());
+        Some((lease, lost))
     }
 
     /// What SELinux refused the program, if that is why it failed.

@@ -2,8 +2,8 @@
 
 use crate::api::Blame;
 use crate::case::Case;
+use crate::explain::user_data_line;
 use logs::selinux::Refusal;
-use readers::source_text::Span;
 
 /// `SELinux denied the access "execute" to nodeadm (its label is user_tmp_t, the process has init_t).`
 pub(crate) fn in_words(refusal: &Refusal<'_>) -> String {
@@ -33,17 +33,5 @@ pub(crate) fn fix(case: &Case) -> (&'static str, Option<Blame>) {
 /// Documentation/admin-guide/kernel-parameters.txt (`enforcing=`).
 fn enforced_by_user_data(case: &Case) -> Option<Blame> {
     const SETS: [&str; 4] = ["SELINUX=enforcing", "setenforce 1", "setenforce Enforcing", "enforcing=1"];
-    let class = case.class()?;
-    let text = class.spec.user_data.as_deref()?;
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        let is_other = line.trim_start().starts_with('#') || line.contains("permissive") || line.contains("disabled");
-        let at = SETS.iter().find_map(|sets| Some((line.find(sets)?, sets.len()))).filter(|_| !is_other);
-        if let Some((at, length)) = at {
-            let span = Span::new(start + at, start + at + length);
-            return Some(Blame::class(class).field("spec.userData").at(text, span));
-        }
-        start += line.len();
-    }
-    None
+    user_data_line::with(case, &SETS, &["permissive", "disabled"]).map(|line| line.blame)
 }

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::logged;
+use crate::explain::{logged, lost_lease};
 use crate::facts::network_plugin::KUBE_PROXY;
 use crate::objects::Pod;
 use crate::objects::input::Input;
@@ -48,6 +48,10 @@ fn check(case: &Case) -> Opinion {
                 case.instance_id().unwrap_or("INSTANCE")
             ),
         );
+    if let Some(lost) = lost_lease::behind(case, &root) {
+        let blamed = lost.blame.clone().or_else(|| case.class_field("spec.amiSelectorTerms"));
+        return lost.in_finding(finding).blaming(blamed).into();
+    }
     // Who was asked stands in user data: it is to blame for what they do not know.
     let asked = name_server(&root.fact.last.text).filter(|_| is_name);
     if let Some(own) = asked.and_then(|asked| case.user_data_naming(&[asked])) {

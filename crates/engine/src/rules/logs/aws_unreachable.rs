@@ -4,6 +4,7 @@ use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::explain::logged::{self, Root};
+use crate::explain::lost_lease;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::Trouble;
@@ -41,6 +42,10 @@ fn check(case: &Case) -> Opinion {
                  NO_PROXY for 169.254.169.254, the API server and the VPC.",
             )
             .into();
+    }
+    if let Some(lost) = lost_lease::behind(case, &root) {
+        let blamed = lost.blame.clone().or_else(|| case.class_field("spec.amiSelectorTerms"));
+        return lost.in_finding(finding).blaming(blamed).into();
     }
     if let Some((says, fix)) = without_fips(case, &root) {
         return finding.adding(&says).fix(fix).blaming(case.class_field("spec.amiSelectorTerms")).into();

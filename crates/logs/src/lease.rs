@@ -1,0 +1,118 @@
+//! Whether systemd-networkd lost the address of the machine's first network interface and got no new one.
+
+use crate::fact::{Fact, LogLine, Phase, Trouble};
+use crate::journey::Journey;
+use serde::{Deserialize, Serialize};
+
+/// What the journal calls systemd-networkd.
+pub const NETWORKD: &str = "systemd-networkd";
+
+/// Sources: systemd v252 src/network/networkd-dhcp4.c `dhcp4_address_ready_callback` (`DHCPv4 address … acquired
+/// from`), `dhcp4_lease_lost`; networkd-link.c `link_reconfigure_impl`.
+const ACQUIRED: &str = " acquired from ";
+const LOST: &str = ": DHCP lease lost";
+const RECONFIGURES: &str = ": Reconfiguring with ";
+
+/// What makes a line worth a look.
+pub(crate) const NEEDLES: [&str; 3] = [ACQUIRED, LOST, RECONFIGURES];
+
+/// The lease of a machine's first interface. The VPC CNI leaves the addresses of the others to itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Lease {
+    /// The interface that got an address first.
+    pub link: String,
+    /// The line that says that it was lost, if none says that there is a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LogLine>,
+    /// systemd-networkd reconfigured the interface before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub was_reconfigured: bool,
+}
+
+impl Lease {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes in a line of systemd-networkd: `ens5: DHCP lease lost`.
+    pub(crate) fn hear(&mut self, message: &str, seen: impl Fn() -> LogLine) {
+        let Some((link, _)) = message.split_once(": ") else { return };
+        let is_acquired = message.contains(ACQUIRED);
+        let is_told = is_acquired || message.contains(LOST) || message.contains(RECONFIGURES);
+        if self.link.is_empty() && is_told {
+            link.clone_into(&mut self.link);
+        }
+        if self.link != link || !is_told {
+            return;
+        }
+        if is_acquired {
+            (self.lost, self.was_reconfigured) = (None, false);
+        } else if message.contains(LOST) {
+            self.lost = Some(seen());
+        } else {
+            self.was_reconfigured = true;
+        }
+    }
+
+    /// Takes in what another file says. The newer one knows whether there is a lease.
+    pub(crate) fn extend(&mut self, other: Self) {
+        if self.is_empty() || self.link == other.link && other.lost.is_none() {
+            *self = other;
+        }
+    }
+
+    /// That the machine has no address.
+    fn fact(&self) -> Option<Fact> {
+        let means = "systemd-networkd lost the DHCP lease and got no new one, so the machine has no address".to_owned();
+        let lost = self.lost.clone()?;
+        let fact = Fact::of_no_row(NETWORKD, means, Trouble::NoMetadata, Phase::Registered, lost);
+        Some(Fact { unknown: false, ..fact })
+    }
+}
+
+/// Tells the journey of a machine, once all its files are read: if nothing else stops it, and its Node was never there.
+/// A machine that ends gives its lease back.
+pub(crate) fn settle(journey: &mut Journey) {
+    let has_joined = journey.milestones.range(Phase::Registered..).next().is_some();
+    if !has_joined && !journey.complains() {
+        journey.facts.extend(journey.lease.fact());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{FileLimits, LogReader};
+
+    const GOT: &str = "ens5: DHCPv4 address 10.0.2.20/24, gateway 10.0.2.1 acquired from 10.0.2.1";
+    const RECONFIGURES: &str = "ens5: Reconfiguring with /usr/lib/systemd/network/80-ec2.network";
+    const LOST: &str = "ens5: DHCP lease lost";
+
+    /// The interface that has lost its lease, and whether it was reconfigured.
+    fn lost(lines: &[&str]) -> Option<(String, bool)> {
+        let log: String =
+            lines.iter().map(|line| format!("Jan 15 11:51:02 localhost systemd-networkd[1547]: {line}\n")).collect();
+        let mut reader = LogReader::new(FileLimits::default());
+        reader.file("journal", log.as_bytes(), "2026-01-15T12:00:00Z".parse().ok()).expect("text");
+        let journey = reader.of_one_machine();
+        let lease = journey.lease;
+        assert_eq!(journey.facts.len(), usize::from(lease.lost.is_some()));
+        lease.lost.is_some().then_some((lease.link, lease.was_reconfigured))
+    }
+
+    #[test]
+    fn a_lease_is_lost_until_there_is_a_new_one() {
+        let wanted = Some(("ens5".to_owned(), true));
+        assert_eq!(lost(&[GOT, RECONFIGURES, LOST]), wanted);
+        assert_eq!(lost(&[GOT, LOST]), Some(("ens5".to_owned(), false)));
+        assert_eq!(lost(&[GOT, RECONFIGURES, LOST, GOT]), None);
+        assert_eq!(lost(&[GOT, RECONFIGURES]), None);
+    }
+
+    #[test]
+    fn other_interfaces_may_have_none() {
+        assert_eq!(lost(&[GOT, &LOST.replace("ens5", "ens6")]), None);
+        let other = GOT.replace("ens5", "ens6");
+        assert_eq!(lost(&[GOT, LOST, &other]), Some(("ens5".to_owned(), false)));
+    }
+}
