@@ -237,6 +237,9 @@ pub struct Fact {
     /// What the script printed last, if it is a script that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptEnd>,
+    /// Nothing but the kernel and its initrd had run, if it is a panic.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before_user_data: bool,
     /// In which module of the kernel it happened, if it is a panic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oops: Option<Oops>,
@@ -358,6 +361,7 @@ impl Fact {
             cause: None,
             boot: None,
             script: None,
+            before_user_data: false,
             oops: None,
             runtime_end: None,
             first: seen.clone(),
@@ -405,6 +409,7 @@ impl Fact {
         self.ends |= other.ends;
         self.vague &= other.vague;
         self.unknown &= other.unknown;
+        self.before_user_data &= other.before_user_data;
         if self.cause.is_none() {
             self.cause = other.cause.take();
         }

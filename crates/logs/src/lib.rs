@@ -10,6 +10,7 @@
 mod boot;
 mod clock;
 mod denial;
+mod early;
 pub mod fact;
 mod framing;
 mod head;

@@ -3,6 +3,7 @@
 use crate::boot::Boot;
 use crate::clock;
 use crate::denial::{self, denied};
+use crate::early::Early;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Oops, Phase, Reason, ScriptEnd, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::head::{console, is_instance, is_one_value, year_in};
@@ -302,6 +303,8 @@ struct OneFile<'f> {
     last_words: LastWords,
     /// The boot of which a machine's own file tells.
     boot: Boot,
+    /// Whether user data may have run in that boot.
+    early: Early,
     /// The process that ended last as another program than the kubelet, in a file whose lines name none.
     ended: Option<u32>,
     /// Of a component that runs on the machine: its last line that speaks of an error, with number and time.
@@ -336,6 +339,7 @@ impl<'f> OneFile<'f> {
             known: 0,
             last_words: LastWords::default(),
             boot: Boot::default(),
+            early: Early::default(),
             ended: None,
             last_error: None,
             error_before: None,
@@ -505,6 +509,9 @@ impl<'f> OneFile<'f> {
             here.identity.instances.extend(is_instance(id).then(|| id.to_owned()));
         }
         let line = unwrapped(&text, &mut self.year);
+        if is_of_machine {
+            self.early.hear(&line);
+        }
         // Of most lines only the time and the host count.
         let of_pod = self.of.and_then(|of| of.program).or_else(|| program_of(line.pod?).filter(|of| *of == KARPENTER));
         let program = of_pod.or(line.program.as_deref()).or(self.program);
@@ -572,7 +579,8 @@ impl<'f> OneFile<'f> {
             let script = ends_script(row).then(|| script_end(self.boot.before(number), year, self.name));
             let panics = row.proves == Some(Trouble::KernelPanicked);
             let oops = panics.then(|| oops(self.boot.before(number), &message, year, self.name));
-            let before = Before { script: script.flatten(), oops: oops.flatten(), cause };
+            let is_early = panics && is_of_machine && self.early.is_before_user_data();
+            let before = Before { script: script.flatten(), oops: oops.flatten(), cause, is_early };
             take_in(journey, &said, &message, seen(), before);
         }
     }
@@ -759,6 +767,7 @@ struct Before {
     script: Option<ScriptEnd>,
     oops: Option<Oops>,
     cause: Option<LogLine>,
+    is_early: bool,
 }
 
 fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine, before: Before) {
@@ -810,6 +819,7 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
             cause: before.cause,
             boot: None,
             script: before.script,
+            before_user_data: before.is_early,
             oops: before.oops,
             runtime_end: None,
             first: seen.clone(),

@@ -3,7 +3,7 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::{logged, selinux};
+use crate::explain::{early_panic, logged, selinux};
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     cause: "BootstrapFailed",
     summary: "nodeadm, bootstrap.sh, a script or another step of the boot says that it failed, so no kubelet starts",
     stages: &[Stage::Join, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only in logs, also of the console that EC2 shows (--aws)",
     page: include_str!("../../../pages/BootstrapFailed.md"),
@@ -22,7 +22,16 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let troubles = [Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::KernelPanicked, Trouble::DiskFails];
+    case.cluster.asks(Input::NodeClaims);
     let Some(root) = logged::root(case, &troubles) else { return Opinion::Silent };
+    if let Some(panic) = early_panic::of(case, &root) {
+        let finding = root.finding(case).adding("It panicked before any user data could run.");
+        let finding = finding.with_all(panic.evidence).fix(panic.fix);
+        return finding
+            .step(Risk::Inspect, "Read the whole console", logged::command(case))
+            .blaming(panic.blame)
+            .into();
+    }
     // Before 2.10.0 Ignition may fetch user data without a token: coreos/ignition v2.14.0 NEWS,
     // internal/resource/http.go.
     let requires_token = |class: &NodeClass| class.spec.metadata_options.http_tokens.as_deref() == Some("required");
