@@ -104,6 +104,14 @@ const REFUSED_BY_S3: Pull = Pull {
     is_about_network: false,
 };
 
+/// The volume for images and pods is too small, or something on the node fills it.
+pub const DISK_FULL: Pull = Pull {
+    why: "the disk of the node is full",
+    fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings), on Bottlerocket a larger data \
+          volume (/dev/xvdb). If the volume is large already, see what fills it. New nodes get the change.",
+    is_about_network: false,
+};
+
 /// No message shows the reason.
 const UNEXPLAINED: Pull = Pull {
     why: "its image cannot be pulled",
@@ -178,14 +186,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
             is_about_network: false,
         },
     ),
-    (
-        &["no space left on device"],
-        Pull {
-            why: "the disk of the node is full",
-            fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings). New nodes get it.",
-            is_about_network: false,
-        },
-    ),
+    (&["no space left on device"], DISK_FULL),
     (&["You must specify a region"], NO_REGION),
     (&["not found", "manifest unknown", "NotFound", "does not exist"], MISSING),
     (

@@ -12,7 +12,7 @@ use super::room::no_room;
 use super::said::{self, SaidBy};
 use super::words::{Meaning, last_words, meaning};
 use super::{reads, without_pod};
-use crate::api::{Blame, Link, Risk};
+use crate::api::{Blame, Evidence, Link, Risk};
 use crate::case::Case;
 use crate::case::unstarted_pods::{STILL_REFUSED, waits_for_sandbox};
 use crate::explain::explanation::{Explanation, Proof};
@@ -511,12 +511,31 @@ fn image(case: &Case, agent: &Agent, pull: Pull, explanation: Explanation) -> Ex
     let blame = match pull {
         pull::REFUSED_BY_ECR | pull::NO_LOGIN_TO_ECR => case.class_field("spec.role"),
         pull::REFUSED_ELSEWHERE => Some(agent.in_spec("imagePullSecrets")),
+        pull::DISK_FULL => case.class_field("spec.blockDeviceMappings"),
         _ => None,
     };
+    let volumes = if pull == pull::DISK_FULL { volumes(case) } else { None };
     let blame = blame.unwrap_or_else(|| explanation.blame.clone());
     let is_open = matches!(pull, pull::NO_LOGIN_TO_ECR | pull::WITHOUT_LOGIN);
     let proof = if is_open { Proof::Open } else { Proof::Lasting };
-    Explanation { proof, blame, ..explanation }
+    let explanation = Explanation { proof, blame, ..explanation };
+    match volumes {
+        Some(volumes) => explanation.with(volumes),
+        None => explanation,
+    }
+}
+
+/// The volumes that the node class asks for: `/dev/xvda 4Gi, /dev/xvdb 100Gi`.
+fn volumes(case: &Case) -> Option<Evidence> {
+    let class = case.class()?;
+    let sizes = class.spec.block_device_mappings.iter().filter_map(|volume| {
+        let (name, size) = (volume.device_name.as_deref()?, volume.ebs.as_ref()?.volume_size.as_deref()?);
+        Some(format!("{name} {size}"))
+    });
+    let sizes: Vec<String> = sizes.collect();
+    let object = format!("{}/{}", class.kind, class.name());
+    let because = "the volumes of its nodes";
+    (!sizes.is_empty()).then(|| Evidence::new(object, "spec.blockDeviceMappings", sizes.join(", "), because))
 }
 
 /// The permissions that the pod uses.

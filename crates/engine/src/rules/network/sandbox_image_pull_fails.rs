@@ -57,8 +57,9 @@ fn check(case: &Case) -> Opinion {
     let Some(event) = refused.filter(|e| e.last_seen() >= Some(case.wait.since)).max_by_key(|e| e.last_seen()) else {
         return Opinion::Silent;
     };
-    let unpacking = event.message.contains(UNPACKING_FAILS);
     let pull = pull::explain(&event.message);
+    let is_full = pull == Some(pull::DISK_FULL);
+    let unpacking = event.message.contains(UNPACKING_FAILS) && !is_full;
     let image = event
         .message
         .split('"')
@@ -92,6 +93,7 @@ fn check(case: &Case) -> Opinion {
     let field = match (refused, kept || unpacking) {
         _ if node.is_ready() => None,
         (true, _) => Some("spec.role"),
+        _ if is_full => Some("spec.blockDeviceMappings"),
         (_, true) if sets_up => Some("spec.userData"),
         _ if elsewhere && user_data.contains("containerd") => Some("spec.userData"),
         (_, true) => Some("spec.amiSelectorTerms"),
