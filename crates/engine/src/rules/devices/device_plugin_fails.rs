@@ -6,6 +6,7 @@ use crate::case::device_missing::{DeviceGap, DeviceMissing, device_missing};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::explain::agent_chain::of_pod;
+use crate::explain::driver_unit;
 use crate::explain::logged::{self, excerpt};
 use crate::objects::Pod;
 use crate::objects::input::Input;
@@ -93,6 +94,7 @@ fn blind(case: &Case, head: &str, resource: &str, plugin: &Pod) -> Finding {
     let told = logged::of_kind(case, Trouble::DeviceFails);
     let said = told.map_or_else(String::new, |root| format!(" ({})", excerpt(&root.fact.last.text)));
     // Only the plugin of NVIDIA gets its driver's library from the runtime. That of Neuron opens the devices itself.
+    let unit = driver_unit::failed(case, resource);
     let (why, fix) = if resource.starts_with("nvidia.com/") {
         (
             "Either the image has no working driver, or the default runtime of its containerd is not the driver's \
@@ -107,6 +109,7 @@ fn blind(case: &Case, head: &str, resource: &str, plugin: &Pod) -> Finding {
             "Use an accelerated image: the driver must fit the kernel and the devices of the instance type.",
         )
     };
+    let why = unit.as_ref().map_or_else(|| why.to_owned(), |unit| format!("{}.", unit.says));
     let finding = Finding::new(
         Confidence::Likely,
         format!("{head}: pod {pod} of its device plugin is Ready but finds no device{said}. {why}"),
@@ -126,7 +129,12 @@ fn blind(case: &Case, head: &str, resource: &str, plugin: &Pod) -> Finding {
         "See what the plugin logs",
         Some(format!("kubectl logs -n {namespace} {pod} --all-containers --tail=50")),
     );
-    told.into_iter().fold(finding, |finding, root| finding.with(logged::told(root.fact, "the plugin logs it")))
+    let finding =
+        told.into_iter().fold(finding, |finding, root| finding.with(logged::told(root.fact, "the plugin logs it")));
+    match unit {
+        Some(unit) => finding.with(unit.evidence).fix(driver_unit::FIX),
+        None => finding,
+    }
 }
 
 /// The devices exist, and the plugin shares them under their own name.

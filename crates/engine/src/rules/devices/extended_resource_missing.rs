@@ -7,8 +7,8 @@ use crate::cluster_state::memo::Memo;
 use crate::cluster_state::old_machines::devices;
 use crate::explain::agent_chain::{last_words, of_pod, without_pod};
 use crate::explain::commands;
+use crate::explain::driver_unit;
 use crate::explain::explanation::{Explanation, Proof};
-use crate::explain::logged;
 use crate::explain::pull;
 use crate::facts::node_tallies;
 use crate::facts::placement;
@@ -469,24 +469,11 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
 
 /// The node's log says that a unit which sets up the driver failed. Nothing starts it again.
 fn failed_unit(case: &Case, node: &Node, resource: &str, head: &str) -> Option<Explanation> {
-    const VENDORS: [&str; 4] = ["nvidia", "neuron", "habana", "amd"];
-    let vendor = VENDORS.into_iter().find(|vendor| resource.contains(vendor))?;
-    let failed = logged::driver_unit(case, vendor)?;
-    let step = failed.boot.as_ref()?;
-    let words = step.said.first();
-    let said = words.map_or_else(String::new, |line| format!(": {}", logged::excerpt(line.text.trim_end_matches('.'))));
-    let why = format!("{head}. The unit {}, which sets up the driver, failed as the node booted{said}", step.unit);
+    let unit = driver_unit::failed(case, resource)?;
     let of_node = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(of_node);
-    let fix = "Select an image in which this unit starts: a newer one, or one with what its last words name. Then \
-               replace the node, because nothing starts the unit again. This evicts its pods.";
-    let seen = words.unwrap_or(&failed.last);
-    Some(Explanation::unlinked(Proof::Open, why, blame).fix(fix).with(Evidence::new(
-        seen.file.clone(),
-        format!("line {}", seen.line),
-        seen.text.clone(),
-        format!("logged when {} failed", step.unit),
-    )))
+    let why = format!("{head}. {}", unit.says);
+    Some(Explanation::unlinked(Proof::Open, why, blame).fix(driver_unit::FIX).with(unit.evidence))
 }
 
 fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> Explanation {
