@@ -17,6 +17,7 @@ pub mod key_users;
 pub(crate) mod kubelet_skew;
 pub(crate) mod kubelet_version;
 pub mod kubelet_without_node;
+pub(crate) mod little_reserved;
 pub mod machine_image;
 pub mod missing_taints;
 pub(crate) mod names_with_ids;

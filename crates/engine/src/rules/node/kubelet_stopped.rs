@@ -5,15 +5,18 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::left_taint::OUT_OF_SERVICE;
 use crate::cluster_state::memo::Memo;
+use crate::effective::Origin;
 use crate::explain::commands;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::logged::{self, Root};
 use crate::explain::repair;
+use crate::facts::little_reserved::{LittleReserved, little_reserved};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node};
 use crate::rules::Rule;
 use chrono::TimeDelta;
 use logs::fact::Trouble;
+use readers::source_text;
 use std::collections::BTreeMap;
 
 pub static RULE: Rule = Rule {
@@ -117,9 +120,11 @@ fn check(case: &Case) -> Opinion {
     let said = last_word(case, ready);
     let image = silent_image(case);
     let logged = logged_end(case, ready).filter(|_| said.is_none());
+    let little = said.filter(|(word, _)| word.reason == "SystemOOM").and_then(|_| little_reserved(case));
     let why = match (said, &logged, &image) {
         (Some((word, event)), ..) => {
-            format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.'))
+            let reserved = little.as_ref().map_or_else(String::new, reserved_in_words);
+            format!("right before, {} ({}).{reserved}", word.why, event.said().trim_end_matches('.'))
         }
         (None, Some(logged), _) => end_in_words(logged),
         (None, None, Some(image)) => {
@@ -157,6 +162,10 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
+    let finding = match little {
+        Some(little) => of_reservation(case, &little, finding),
+        None => finding,
+    };
     let finding = match (said, logged) {
         (Some((word, event)), _) => finding
             .with(
@@ -184,6 +193,31 @@ fn check(case: &Case) -> Opinion {
     );
     let finding = held_pods(case, node, repair::or_replace(case, finding));
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
+}
+
+fn reserved_in_words(little: &LittleReserved) -> String {
+    format!(
+        " Its node class reserves little memory for the kubelet ({}). An EKS image by itself reserves at least 255Mi.",
+        source_text::mask(&little.said)
+    )
+}
+
+fn of_reservation(case: &Case, little: &LittleReserved, finding: Finding) -> Finding {
+    let Some(class) = case.class() else { return finding };
+    let blame = match (&little.origin, class.spec.user_data.as_deref()) {
+        (Origin::UserData(span), Some(text)) => Blame::class(class).field("spec.userData").at(text, *span),
+        (Origin::NodeClass(field), _) => Blame::class(class).field(field.clone()),
+        _ => Blame::class(class),
+    };
+    finding
+        .with(Evidence::new(
+            format!("{}/{}", class.kind, class.name()),
+            blame.field.clone().unwrap_or_default(),
+            source_text::mask(&little.said),
+            "pods may use the memory that the kubelet and containerd need",
+        ))
+        .blaming(blame)
+        .step(Risk::Mutating, "Reserve more memory on new nodes", Some(commands::edit(class)))
 }
 
 /// What the node's own log says of the end of its kubelet.
