@@ -1,5 +1,7 @@
 //! The kubelet no longer reports, or never did.
 
+mod small_type;
+
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
@@ -17,6 +19,7 @@ use crate::rules::Rule;
 use chrono::TimeDelta;
 use logs::fact::Trouble;
 use readers::source_text;
+use small_type::{SmallType, small_type};
 use std::collections::BTreeMap;
 
 pub static RULE: Rule = Rule {
@@ -120,11 +123,14 @@ fn check(case: &Case) -> Opinion {
     let said = last_word(case, ready);
     let image = silent_image(case);
     let logged = logged_end(case, ready).filter(|_| said.is_none());
-    let little = said.filter(|(word, _)| word.reason == "SystemOOM").and_then(|_| little_reserved(case));
+    let out_of_memory = said.filter(|(word, _)| word.reason == "SystemOOM");
+    let little = out_of_memory.and_then(|_| little_reserved(case));
+    let small = out_of_memory.filter(|_| little.is_none()).and_then(|_| small_type(case));
     let why = match (said, &logged, &image) {
         (Some((word, event)), ..) => {
             let reserved = little.as_ref().map_or_else(String::new, reserved_in_words);
-            format!("right before, {} ({}).{reserved}", word.why, event.said().trim_end_matches('.'))
+            let of_type = small.as_ref().map_or_else(String::new, SmallType::in_words);
+            format!("right before, {} ({}).{reserved}{of_type}", word.why, event.said().trim_end_matches('.'))
         }
         (None, Some(logged), _) => end_in_words(logged),
         (None, None, Some(image)) => {
@@ -162,9 +168,10 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
-    let finding = match little {
-        Some(little) => of_reservation(case, &little, finding),
-        None => finding,
+    let finding = match (little, small) {
+        (Some(little), _) => of_reservation(case, &little, finding),
+        (None, Some(small)) => small.onto(finding),
+        (None, None) => finding,
     };
     let finding = match (said, logged) {
         (Some((word, event)), _) => finding
