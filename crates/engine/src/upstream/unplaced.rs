@@ -79,7 +79,8 @@ pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)
     told.chain(label.and_then(|(pool, _)| Some((pool?, PlacementObstacle::Label))))
 }
 
-/// The label of which a NodePool knows no value, if Karpenter neither names the NodePool nor has another reason for one.
+/// The label of which a NodePool knows no value, if Karpenter does not name the NodePool and has no other reason for
+/// any.
 pub fn label_without_pool(event: &Event) -> Option<&str> {
     let (pool, key) = unknown_label(event)?;
     (pool.is_none() && refusals(event).next().is_none()).then_some(key)

@@ -144,8 +144,8 @@ fn meant(reason: &str) -> Meant {
         "RequirementsDrifted" => Meant {
             why: "its labels do not meet a requirement of the NodePool, whatever its instance type is",
             field: None,
-            fix: "Find out what removes or changes this label of NodeClaims (a webhook, another controller). Or replace \
-                  the requirement with one on a label that every NodeClaim has, such as \
+            fix: "Find out what removes or changes this label of NodeClaims (a webhook, another controller). Or \
+                  replace the requirement with one on a label that every NodeClaim has, such as \
                   karpenter.k8s.aws/instance-family.",
         },
         "InstanceTypeNotFound" => Meant {
