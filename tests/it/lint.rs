@@ -1522,6 +1522,7 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
                     "MapAccounts",
                     "MapRoles",
                     "MapUsers",
+                    "Launched",
                 ]
                 .contains(text)
             })

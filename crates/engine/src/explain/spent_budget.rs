@@ -10,10 +10,7 @@ use crate::case::finding::Finding;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::{Condition, NodeClaim, NodePool};
-use chrono::{DateTime, TimeDelta, Utc};
-
-/// A drain that takes longer does not end soon.
-const A_DRAIN_TAKES: TimeDelta = TimeDelta::minutes(30);
+use chrono::{DateTime, Utc};
 
 /// A budget that is used up while a drifted node waits for its replacement.
 struct Spent {
@@ -42,8 +39,8 @@ pub(crate) fn told(case: &Case, finding: Finding) -> Finding {
     let Some(Spent { nodes, allowed, counted, taken, drains, drifted: (drifted, condition) }) = &*spent else {
         return finding;
     };
-    // A drain that began lately is the replacement itself, and its place is free again soon.
-    let going_on = drains.iter().filter(|began| case.now - **began < A_DRAIN_TAKES).count();
+    // A drain that began after this node fell silent had a place in the budget all the same.
+    let going_on = drains.iter().filter(|began| **began > case.wait.since).count();
     if taken.saturating_sub(going_on) < *allowed {
         return finding;
     }

@@ -142,13 +142,15 @@ impl From<WrittenTemplateSpec> for TemplateSpec {
 
 impl From<TemplateSpec> for WrittenTemplateSpec {
     fn from(spec: TemplateSpec) -> Self {
-        let min_of = |key: &Interned| spec.min_values.iter().find(|(own, _)| own == key).map(|(_, min)| *min);
-        let written = |Requirement { key, operator, values }| {
-            let min_values = min_of(&key);
-            WrittenRequirement { key, operator, values, min_values }
-        };
+        // In the order of the requirements, two of which may have one key.
+        let mut least = spec.min_values.into_iter().peekable();
+        let mut requirements = Vec::with_capacity(spec.requirements.len());
+        for Requirement { key, operator, values } in spec.requirements {
+            let min_values = least.next_if(|(own, _)| *own == key).map(|(_, min)| min);
+            requirements.push(WrittenRequirement { key, operator, values, min_values });
+        }
         Self {
-            requirements: spec.requirements.into_iter().map(written).collect(),
+            requirements,
             node_class_ref: spec.node_class_ref,
             taints: spec.taints,
             startup_taints: spec.startup_taints,

@@ -40,7 +40,8 @@ fn check(case: &Case) -> Opinion {
     let of_vpc_cni = event.message.contains("failed to assign an IP address to container");
     let ranges = plugin(case, node).filter(|_| !of_vpc_cni);
     let room = room(case, node).filter(|_| ranges.is_none());
-    let said = ipamd::shortage(case, node, event.last_seen()).filter(|_| ranges.is_none());
+    let said =
+        ipamd::shortage(case, node, event.first_timestamp.or_else(|| event.last_seen())).filter(|_| ranges.is_none());
     let Reason { why, blame, fix, asks, restart } = match ranges {
         Some(set) => of_range(event, set, pods),
         None => Reason::of(case, node, pods, room.as_ref(), said),
