@@ -67,7 +67,7 @@ pub async fn console(transport: &mut Transport, id: &str) -> Result<Answer, Call
     let output: Output = call(transport, Call::GetConsoleOutput, &[("InstanceId".to_owned(), id)]).await?;
     let base64: String = output.output.split_whitespace().collect();
     let text = STANDARD.decode(base64).map_err(|_| CallFailure::Unanswered("the console is no base64".to_owned()))?;
-    Ok(Answer::Console(console::read(id, &text, output.timestamp)))
+    Ok(Answer::Console(Box::new(console::read(id, &text, output.timestamp))))
 }
 
 /// EC2's lists are `<item>`s.

@@ -84,14 +84,14 @@ pub(crate) fn settle(journey: &mut Journey) {
 mod tests {
     use crate::{FileLimits, LogReader};
 
+    const BEFORE: &str = "Jan 15 11:51:02 localhost systemd-networkd[1547]: ";
     const GOT: &str = "ens5: DHCPv4 address 10.0.2.20/24, gateway 10.0.2.1 acquired from 10.0.2.1";
     const RECONFIGURES: &str = "ens5: Reconfiguring with /usr/lib/systemd/network/80-ec2.network";
     const LOST: &str = "ens5: DHCP lease lost";
 
     /// The interface that has lost its lease, and whether it was reconfigured.
     fn lost(lines: &[&str]) -> Option<(String, bool)> {
-        let log: String =
-            lines.iter().map(|line| format!("Jan 15 11:51:02 localhost systemd-networkd[1547]: {line}\n")).collect();
+        let log = format!("{BEFORE}{}\n", lines.join(&format!("\n{BEFORE}")));
         let mut reader = LogReader::new(FileLimits::default());
         reader.file("journal", log.as_bytes(), "2026-01-15T12:00:00Z".parse().ok()).expect("text");
         let journey = reader.of_one_machine();

@@ -125,7 +125,7 @@ impl Aws {
     }
 
     pub fn console(&self, id: &str) -> AwsAnswer<'_, Console> {
-        self.told(CONSOLE, id, |a| if let Answer::Console(console) = a { Some(console) } else { None })
+        self.told(CONSOLE, id, |a| if let Answer::Console(console) = a { Some(&**console) } else { None })
     }
 
     pub fn cluster(&self, name: &str) -> AwsAnswer<'_, EksCluster> {

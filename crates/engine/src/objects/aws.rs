@@ -36,7 +36,7 @@ pub enum Answer {
     InstanceType(InstanceType),
     Instance(Box<Instance>),
     Checks(Checks),
-    Console(Console),
+    Console(Box<Console>),
     Cluster(EksCluster),
     AccessEntry(AccessEntry),
     InstanceProfile(InstanceProfile),
