@@ -383,6 +383,10 @@ const NOT_HERE: &[(&str, &str)] = &[
     ),
     ("running with swap on is not supported", "it needs a machine with swap"),
     (
+        "Failed to start ContainerManager{}invalid kernel flag: {error}",
+        "it needs a machine with other kernel parameters",
+    ),
+    (
         "No valid client certificate is found and the server is responsive, exiting
         The currently active client certificate has expired and the server is responsive, exiting",
         "it takes five minutes: v1.36.3 pkg/kubelet/certificate/transport.go",

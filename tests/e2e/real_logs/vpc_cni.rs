@@ -260,6 +260,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("Failed to communicate with K8S Server{error}", "a VPC CNI up to 1.7 says it"),
     ("Timed out waiting for IPAM daemon to start", "a VPC CNI up to 1.10 says it: later ones wait for ever"),
     ("Successfully copied CNI plugin binary and config file", "it copies what its image has in /app"),
+    ("Skipping ENI allocation as the max ENI limit", "it needs an instance with all its network interfaces"),
 ];
 
 /// What EC2 and STS answer to an action, and the metadata service at a path.
