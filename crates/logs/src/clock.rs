@@ -2,7 +2,6 @@
 //! together they mean that the time in its signatures is wrong.
 
 use crate::fact::{Fact, LogLine, Phase, Trouble};
-use crate::journey::Journey;
 use serde::{Deserialize, Serialize};
 
 /// Chrony 4.5 sources.c `SRC_SelectSource` ("no sources", "no selectable sources", "no majority"), and timedatectl of
@@ -64,7 +63,7 @@ impl Clock {
     }
 
     /// That the clock is wrong, if nothing has set it and AWS refused the machine.
-    fn fact(&self) -> Option<Fact> {
+    pub(crate) fn fact(&self) -> Option<Fact> {
         let (unset, refused) = (self.unsynchronized.clone()?, self.refused.clone()?);
         if self.synchronized.as_ref().is_some_and(|set| set.is_after(&unset) || set.is_after(&refused)) {
             return None;
@@ -73,11 +72,6 @@ impl Clock {
         let fact = Fact::of_no_row("chronyd", means.to_owned(), Trouble::ClockWrong, Phase::Registered, unset);
         Some(Fact { ends: false, vague: false, unknown: false, cause: Some(refused), ..fact })
     }
-}
-
-/// Tells the journey of a machine, once all its files are read.
-pub(crate) fn settle(journey: &mut Journey) {
-    journey.facts.extend(journey.clock.fact());
 }
 
 #[cfg(test)]

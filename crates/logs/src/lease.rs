@@ -1,7 +1,6 @@
 //! Whether systemd-networkd lost the address of the machine's first network interface and got no new one.
 
 use crate::fact::{Fact, LogLine, Phase, Trouble};
-use crate::journey::Journey;
 use serde::{Deserialize, Serialize};
 
 /// What the journal calls systemd-networkd.
@@ -63,20 +62,11 @@ impl Lease {
     }
 
     /// That the machine has no address.
-    fn fact(&self) -> Option<Fact> {
+    pub(crate) fn fact(&self) -> Option<Fact> {
         let means = "systemd-networkd lost the DHCP lease and got no new one, so the machine has no address".to_owned();
         let lost = self.lost.clone()?;
         let fact = Fact::of_no_row(NETWORKD, means, Trouble::NoMetadata, Phase::Registered, lost);
         Some(Fact { unknown: false, ..fact })
-    }
-}
-
-/// Tells the journey of a machine, once all its files are read: if nothing else stops it, and its Node was never there.
-/// A machine that ends gives its lease back.
-pub(crate) fn settle(journey: &mut Journey) {
-    let has_joined = journey.milestones.range(Phase::Registered..).next().is_some();
-    if !has_joined && !journey.complains() {
-        journey.facts.extend(journey.lease.fact());
     }
 }
 

@@ -1,7 +1,6 @@
 //! From files to journeys: every line once, in bounded memory.
 
 use crate::boot::Boot;
-use crate::clock;
 use crate::denial::{self, denied};
 use crate::early::Early;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Oops, Phase, Reason, ScriptEnd, Trouble};
@@ -9,7 +8,7 @@ use crate::framing::{RawLines, Utf16};
 use crate::head::{console, is_instance, is_one_value, year_in};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
-use crate::lease::{self, NETWORKD};
+use crate::lease::NETWORKD;
 use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::oops::oops;
 use crate::quoted::{named as quoted, shown};
@@ -245,8 +244,12 @@ impl LogReader {
 
 /// What only all files of a machine together tell.
 fn settle(journey: &mut Journey) {
-    clock::settle(journey);
-    lease::settle(journey);
+    journey.facts.extend(journey.clock.fact());
+    // A lost lease counts if nothing else stops the machine and its Node was never there: one that ends gives it back.
+    let has_joined = journey.milestones.range(Phase::Registered..).next().is_some();
+    if !has_joined && !journey.complains() {
+        journey.facts.extend(journey.lease.fact());
+    }
 }
 
 /// A bundle names its instance in a file of its own, and its host in every other: a file that says nothing but an id

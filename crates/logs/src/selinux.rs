@@ -1,7 +1,6 @@
 //! What SELinux refused, and whether a program failed for it.
 
 use crate::fact::{Fact, LogLine};
-use crate::journey::Journey;
 use crate::last_words::is_of;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -87,11 +86,11 @@ impl<'l> Refusal<'l> {
 
 /// The refusal for which a program failed: it is about this program, and the program said that it may not do something,
 /// or said nothing.
-pub fn refusal_behind<'j>(journey: &'j Journey, fact: &Fact) -> Option<Refusal<'j>> {
+pub fn refusal_behind<'j>(refusals: &'j [LogLine], fact: &Fact) -> Option<Refusal<'j>> {
     if !fact.ends || !tells_of_refusal(fact) {
         return None;
     }
-    let refusals = journey.refusals.iter().filter_map(Refusal::of);
+    let refusals = refusals.iter().filter_map(Refusal::of);
     let unit = unit_of(fact);
     let path = fact.names.get("path").map(|path| base(path));
     let program = Some(fact.program.as_str()).filter(|program| *program != "systemd");
@@ -157,7 +156,7 @@ Oct 14 10:16:02 localhost systemd[1]: nodeadm-config.service: Failed with result
         reader.file("journal", log.as_bytes(), "2024-10-14T11:00:00Z".parse().ok()).expect("text");
         let journey = reader.of_one_machine();
         let open = journey.open();
-        let refusal = refusal_behind(&journey, open.first()?)?;
+        let refusal = refusal_behind(&journey.refusals, open.first()?)?;
         Some(format!("{} {} {} {}", refusal.domain, refusal.access, refusal.object?, refusal.label))
     }
 

@@ -11,8 +11,8 @@ pub(crate) struct DriverUnit {
     pub evidence: Evidence,
 }
 
-pub(crate) const FIX: &str = "Select an image in which this unit starts: a newer one, or one with what its last words name. Then replace the \
-     node, because nothing starts the unit again. This evicts its pods.";
+pub(crate) const FIX: &str = "Select an image in which this unit starts: a newer one, or one with what its last words \
+     name. Then replace the node, because nothing starts the unit again. This evicts its pods.";
 
 /// The failed unit of the driver for this resource.
 pub(crate) fn failed(case: &Case, resource: &str) -> Option<DriverUnit> {

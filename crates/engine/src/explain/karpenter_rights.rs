@@ -50,7 +50,7 @@ fn quoted<'t>(text: &'t str, after: &str) -> Option<&'t str> {
     rest.trim_start().strip_prefix('"')?.split_once('"').map(|(quoted, _)| quoted)
 }
 
-/// The chart divides Karpenter's permissions: those on AWS's own kinds and on webhooks are in a ClusterRole of their own.
+/// The chart divides Karpenter's permissions: those on AWS's own kinds and on webhooks have their own ClusterRole.
 /// Sources: karpenter-provider-aws v0.19.0, v0.37.0, v1.14.1 charts/karpenter/templates/clusterrole.yaml,
 /// clusterrole-core.yaml; before 0.19 there is one.
 fn cluster_role(deployment: &str, group: &str, karpenter: Option<&Karpenter>) -> String {

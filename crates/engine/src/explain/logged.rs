@@ -352,7 +352,7 @@ impl Root<'_> {
 
     /// What SELinux refused the program, if that is why it failed.
     pub(crate) fn selinux_refusal(&self) -> Option<Refusal<'_>> {
-        refusal_behind(self.journey, self.fact)
+        refusal_behind(&self.journey.refusals, self.fact)
     }
 
     /// Whether it is the first unit of the boot that failed, and no row of the table knows it.

@@ -25,7 +25,8 @@ pub(crate) struct IpamdLine<'w> {
     pub(crate) is_named: bool,
 }
 
-/// What ipamd has said about it last, around the first refusal or later. A log that names no machine counts if none names it.
+/// What ipamd has said about it last, around the first refusal or later. A log that names no machine counts if none
+/// names it.
 pub(crate) fn shortage<'w>(case: &Case<'w>, node: &Node, refused: Option<DateTime<Utc>>) -> Option<IpamdLine<'w>> {
     let own = case.logs().into_iter().map(|of_machine| (of_machine.log, of_machine.is_named));
     let strays = case.cluster.logs().filter(|log| log.journey.identity.is_empty());
