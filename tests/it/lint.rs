@@ -664,6 +664,7 @@ fn objects_of_one_name_are_those_of_several_clusters() {
 
 /// Cases whose object to change is one of the files' kinds, and which only a machine shows, with what it takes.
 const NEEDS_A_MACHINE: &[(&str, &str)] = &[
+    ("1507-replacements-after-the-image-bump", "a pull that fails"),
     ("1672-accelerator-pool-joined-not-initialized", "a Node without the resource"),
     ("1678-newcomers-never-lose-their-taint", "an agent that fails"),
     ("1696-golden-image-nodes-half-up", "a pull that fails"),

@@ -25,7 +25,7 @@ fn check(case: &Case) -> Opinion {
     case.cluster.asks(Input::NodeClaims);
     let Some(root) = logged::root(case, &troubles) else { return Opinion::Silent };
     if let Some(panic) = early_panic::of(case, &root) {
-        let finding = root.finding(case).adding("It panicked before any user data could run.");
+        let finding = root.finding(case).adding("It panicked before any script could run.");
         let finding = finding.with_all(panic.evidence).fix(panic.fix);
         return finding
             .step(Risk::Inspect, "Read the whole console", logged::command(case))
