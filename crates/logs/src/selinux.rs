@@ -2,10 +2,8 @@
 
 use crate::fact::{Fact, LogLine};
 use crate::last_words::is_of;
+use crate::table::AVC_DENIED;
 use chrono::{DateTime, TimeDelta, Utc};
-
-/// What makes a line worth a look. Source: Linux v6.12 security/selinux/avc.c `avc_audit_pre_callback`.
-pub(crate) const NEEDLE: &str = "avc:  denied";
 
 /// What was refused longer before a program failed, or after it, is not why.
 const BREATH: TimeDelta = TimeDelta::seconds(120);
@@ -13,7 +11,7 @@ const BREATH: TimeDelta = TimeDelta::seconds(120);
 /// Whether SELinux refused it. With permissive=1 it logs the same, and allows it.
 /// Source: Linux v6.12 security/selinux/avc.c `avc_audit_post_callback`.
 pub(crate) fn is_refusal(message: &str) -> bool {
-    message.contains(NEEDLE) && message.contains(" permissive=0")
+    message.contains(AVC_DENIED) && message.contains(" permissive=0")
 }
 
 /// When the kernel audited it: `audit(1768477915.314:120)`.
@@ -41,7 +39,7 @@ pub struct Refusal<'l> {
 impl<'l> Refusal<'l> {
     pub(crate) fn of(line: &'l LogLine) -> Option<Self> {
         let text = line.text.as_str();
-        let (_, behind) = text.split_once(NEEDLE)?;
+        let (_, behind) = text.split_once(AVC_DENIED)?;
         let access = behind.split_once("{ ")?.1.split_once(" }")?.0;
         let program = quoted(text, " comm=\"")?;
         let object = quoted(text, " path=\"").or_else(|| quoted(text, " name=\""));
@@ -113,7 +111,7 @@ fn unit_of(fact: &Fact) -> Option<&str> {
 fn tells_of_refusal(fact: &Fact) -> bool {
     let of_boot = fact.boot.iter().flat_map(|step| &step.said);
     let of_script = fact.script.iter().flat_map(|script| &script.said);
-    let own = || of_boot.clone().filter(|line| !line.text.contains(NEEDLE));
+    let own = || of_boot.clone().filter(|line| !line.text.contains(AVC_DENIED));
     let is_silent = fact.unknown && fact.program == "systemd" && own().next().is_none();
     let mut said = own().chain(of_script).chain([&fact.first, &fact.last]);
     is_silent

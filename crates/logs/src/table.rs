@@ -5,7 +5,6 @@ use crate::denial;
 use crate::fact::{Phase, Reason, Trouble};
 use crate::lease;
 use crate::pattern::Pattern;
-use crate::selinux;
 use crate::systemd;
 use crate::wrapping::PANIC;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -41,6 +40,8 @@ pub(crate) const CLOUD_INIT: &str = "cloud-init";
 /// It serves all machines, and where it names an instance it speaks of that one.
 pub const CILIUM_OPERATOR: &str = "cilium-operator";
 pub const KARPENTER: &str = "karpenter";
+/// What SELinux denies. Source: Linux v6.12 security/selinux/avc.c `avc_audit_pre_callback`.
+pub(crate) const AVC_DENIED: &str = "avc:  denied";
 /// Nobody else's level is large. Source: core v0.34.0 pkg/operator/logging/logging.go `CapitalLevelEncoder`.
 pub(crate) const KARPENTERS_ERROR: &str = r#""level":"ERROR""#;
 const CLOUD_CONTROLLER: &str = "cloud-controller";
@@ -253,7 +254,7 @@ impl Table {
         // Behind those of the rows: of what no row knows, Karpenter's errors and the steps of a boot are kept.
         let needles = table.rows.iter().map(|known| known.pattern.needle());
         let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES.into_iter().flatten().copied());
-        let needles = needles.chain(systemd::STOP_NEEDLES).chain([denial::NEEDLE, selinux::NEEDLE]);
+        let needles = needles.chain(systemd::STOP_NEEDLES).chain([denial::NEEDLE, AVC_DENIED]);
         let needles = needles.chain(clock::NEEDLES.into_iter().flatten().copied()).chain(lease::NEEDLES);
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
