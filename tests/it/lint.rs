@@ -664,6 +664,18 @@ fn objects_of_one_name_are_those_of_several_clusters() {
 
 /// Cases whose object to change is one of the files' kinds, and which only a machine shows, with what it takes.
 const NEEDS_A_MACHINE: &[(&str, &str)] = &[
+    ("1841-jammy-lab", "an agent that fails"),
+    ("1845-g5-vision", "a Node without the resource"),
+    ("1846-bottlerocket-build", "a pull that fails"),
+    ("1847-windows-dotnet", "the kubelet of the image"),
+    ("1852-dec28-two-claims", "that nobody joins, for there may be an access entry"),
+    ("1857-m6g-again", "machines that come out too small"),
+    ("1861-arc-linux-x64", "pods that wait"),
+    ("1862-flash-2400", "pods that wait"),
+    ("1863-two-node-tp8", "a refused launch"),
+    ("1867-hub-small-two", "a Node out of memory"),
+    ("1869-thirty-pods", "a Node out of memory"),
+    ("320-kubelet-starved-by-unlimited-pods", "a Node out of memory"),
     ("1507-replacements-after-the-image-bump", "a pull that fails"),
     ("1672-accelerator-pool-joined-not-initialized", "a Node without the resource"),
     ("1678-newcomers-never-lose-their-taint", "an agent that fails"),
@@ -849,6 +861,8 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
 
 /// Cases in whose files lint also sees what the machine would fail over next.
 const NEXT_MISTAKE: &[(&str, &str)] = &[
+    ("1846-bottlerocket-build", "OverriddenByKarpenter"),
+    ("1859-class-may14", "NodeClassNotReady"),
     ("531-golden-image-keeps-a-cpu-checkpoint", "UserDataStopsKubelet"),
     ("207-containerd-argument-without-quotes", "CustomBootstrapWithoutTaint"),
     ("342-bottlerocket-userdata-folded-into-one-line", "TomlInvalid"),
