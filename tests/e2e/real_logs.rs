@@ -1,6 +1,8 @@
 //! Real logs: programs that run here are brought into trouble, and the table of log lines must know what they print.
 //!
-//! Each row about such a program is printed by it in these tests, or listed with the reason why it cannot be.
+//! Each row about such a program is printed by it in these tests, or listed with the reason why it cannot be. A test
+//! names its rows in its cases, in `BESIDE` if they are printed beside those of its cases, or in `NOT_HERE` as pairs of
+//! rows and the reason why nothing prints them here. `tests/tidy/real_logs.rs` reads them in its source.
 
 mod authenticator;
 mod cloud_controller;
@@ -15,7 +17,7 @@ mod vpc_cni;
 
 use logs::fact::{Reason, Trouble};
 use logs::journey::Journey;
-use logs::table::{FILES, rows};
+use logs::table::FILES;
 use logs::{FileLimits, LogReader, row_of};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,6 +25,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use testkit::control_plane::Process;
+use testkit::log_rows::{Account, account, excused_by, rows_of};
 use testkit::patience::Patience;
 
 /// The rows that a log's lines are.
@@ -55,13 +58,18 @@ fn judge(name: &str, log: &str, says: &str, wanted: Option<(Trouble, Option<Reas
 /// Every row of the program's file is among the printed ones or among those that cannot be, and none among both.
 fn assert_complete(program: &str, printed: &BTreeSet<&str>, not_here: &[(&str, &str)]) {
     let (_, text) = FILES.into_iter().find(|(name, _)| *name == program).expect("a file of the table");
-    let known: BTreeSet<String> = rows(text).expect("the table").into_iter().map(|row| row.says).collect();
-    let excused: BTreeSet<&str> = not_here.iter().flat_map(|(rows, _)| rows.lines()).map(str::trim_start).collect();
-    let left: Vec<_> =
-        known.iter().filter(|row| !printed.contains(row.as_str()) && !excused.contains(row.as_str())).collect();
+    let known = rows_of(text);
+    let excused: BTreeSet<&str> = not_here.iter().flat_map(|(rows, _)| excused_by(rows)).collect();
+    let Account { left, printed, unknown } = account(&known, printed, &excused);
     assert_eq!(left, [""; 0], "nothing printed these rows of {program}");
-    let wrong: Vec<_> = excused.iter().filter(|row| printed.contains(**row) || !known.contains(**row)).collect();
+    let wrong = [printed, unknown].concat();
     assert!(wrong.is_empty(), "these rows of {program} are printed, or are none: {wrong:?}");
+}
+
+/// These rows are printed, too, although no case names them.
+fn assert_beside(printed: &BTreeSet<&str>, beside: &[&str]) {
+    let left: Vec<&str> = beside.iter().copied().filter(|row| !printed.contains(row)).collect();
+    assert_eq!(left, [""; 0], "nothing printed these rows: take them out of BESIDE, and give them a case or a reason");
 }
 
 /// The command where it changes nothing of the machine: users and mounts of its own, `/run` and `/var/log` empty.

@@ -6,10 +6,13 @@ mod crd;
 mod docs;
 mod fixes_template;
 mod line_width;
+mod literals;
 mod new_cause;
 mod plain_english;
+mod real_logs;
 mod shipped;
 mod site;
+mod upstream;
 mod walls;
 
 // The skeleton of a rule, which `new_cause` compiles, names these as a rule of the engine does.

@@ -80,6 +80,18 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+const NOT_HERE: &[(&str, &str)] = &[
+    (
+        "\"nftables sync failed\" err={rules}
+        \"Failed to execute iptables-restore\" {rules}",
+        "it needs a kernel, or sets of another nft, that the rules do not fit",
+    ),
+    (
+        "\"Failed to execute iptables-restore\"{}missing kernel module?{module}",
+        "it needs a kernel that lacks the module",
+    ),
+];
+
 struct Field {
     folder: tempfile::TempDir,
     control_plane: ControlPlane,
@@ -146,12 +158,5 @@ fn what_kube_proxy_says_in_trouble_is_known() {
     assert!(read(&log).open().is_empty() && log.contains(&format!("{PREFIX} E")), "{log}");
     printed.extend(rows_in(&log));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let not_here = [
-        (
-            "\"nftables sync failed\" err={rules}\n\"Failed to execute iptables-restore\" {rules}",
-            "a kernel, or sets of another nft, that the rules do not fit",
-        ),
-        ("\"Failed to execute iptables-restore\"{}missing kernel module?{module}", "a kernel that lacks the module"),
-    ];
-    assert_complete("kube-proxy", &printed, &not_here);
+    assert_complete("kube-proxy", &printed, NOT_HERE);
 }

@@ -1,6 +1,6 @@
 //! The kubelet, against the real API server and a runtime that only says how it is.
 
-use crate::real_logs::{assert_complete, contained, judge, read, rows_in, said};
+use crate::real_logs::{assert_beside, assert_complete, contained, judge, read, rows_in, said};
 use logs::fact::{Phase, Reason, Trouble};
 use logs::table::{FILES, Row, rows};
 use serde_json::{Value, json};
@@ -368,6 +368,18 @@ fn cgroup_case() -> Option<Case> {
     is_v1.then_some(case)
 }
 
+/// Rows that are printed beside those of the cases.
+const BESIDE: &[&str] = &[
+    "Error updating node status, will retry{error}",
+    "Fast updating node status as it just became ready",
+    "Kubelet version",
+    "Successfully registered node{}node=\"{node}\"",
+    "Unable to write event{error}",
+    "reflector.go{}failed to list {error}",
+    "run.go{}command failed{error}",
+    "server.go:{}Started kubelet",
+];
+
 /// Rows that nothing here prints, and why.
 const NOT_HERE: &[(&str, &str)] = &[
     (
@@ -647,5 +659,6 @@ fn what_the_kubelet_says_in_trouble_is_known() {
     if cgroup_case().is_none() {
         printed.insert("configured to not run on a host using cgroup v1");
     }
+    assert_beside(&printed, BESIDE);
     assert_complete("kubelet", &printed, NOT_HERE);
 }

@@ -1,6 +1,6 @@
 //! nodeadm of AL2023, with user data that it does not take, beside a metadata service and an EC2 that answer little.
 
-use crate::real_logs::{assert_complete, contained, http, judge, rows_in, said};
+use crate::real_logs::{assert_beside, assert_complete, contained, http, judge, rows_in, said};
 use logs::fact::Trouble;
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,6 +53,9 @@ fn answer(stream: &TcpStream, aws: Aws) -> std::io::Result<()> {
         body.map_or((404, Vec::new()), |body| (200, body))
     })
 }
+
+/// Rows that are printed beside those of the cases.
+const BESIDE: &[&str] = &["Instance details populated{}\"id\":\"{instance}\""];
 
 const NOT_HERE: &[(&str, &str)] = &[
     (
@@ -159,6 +162,7 @@ fn what_nodeadm_says_in_trouble_is_known() {
         printed.extend(rows_in(&log));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_beside(&printed, BESIDE);
     assert_complete("nodeadm", &printed, NOT_HERE);
 }
 

@@ -1,7 +1,7 @@
 //! ipamd of the VPC CNI, on a machine whose metadata, EC2 and network interfaces a case says, beside the real API
 //! server. Its network is a namespace of its own: what it sets up there, nobody has.
 
-use crate::real_logs::{assert_complete, http, judge, prefixed, read, rows_in, said};
+use crate::real_logs::{assert_beside, assert_complete, http, judge, prefixed, read, rows_in, said};
 use logs::fact::{Reason, Trouble};
 use logs::row_of;
 use serde_json::json;
@@ -256,6 +256,13 @@ fn interfaces() -> Vec<Case> {
     ]
 }
 
+/// Rows that are printed beside those of the cases.
+const BESIDE: &[&str] = &[
+    "Failed to call ec2:{call} for {}: {error}",
+    "Initialization failure: {error}",
+    "No ENIConfig could be found for this node{error}",
+];
+
 const NOT_HERE: &[(&str, &str)] = &[
     ("Failed to communicate with K8S Server{error}", "a VPC CNI up to 1.7 says it"),
     ("Timed out waiting for IPAM daemon to start", "a VPC CNI up to 1.10 says it: later ones wait for ever"),
@@ -455,5 +462,6 @@ fn what_ipamd_says_in_trouble_is_known() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_beside(&printed, BESIDE);
     assert_complete("vpc-cni", &printed, NOT_HERE);
 }

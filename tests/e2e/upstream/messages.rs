@@ -1,33 +1,9 @@
 //! The fields of Kubernetes' messages that are read have the numbers and types that their `generated.proto` gives them.
 
 use super::{download, table};
-use nodewhy::kube_client::protobuf::schema::{ANSWERS, Many, Message, MessageField, Shape};
-use std::collections::BTreeMap;
+use nodewhy::kube_client::protobuf::schema::{Many, MessageField, Shape};
 use std::fs;
-
-/// All messages below this one, with itself.
-fn below(message: &'static Message, known: &mut BTreeMap<&'static str, &'static Message>) {
-    known.insert(message.name, message);
-    for field in message.fields {
-        if let Shape::Object(inner) | Shape::Only(inner) = field.shape {
-            below(inner, known);
-        }
-    }
-}
-
-/// Everything that is read, by its name.
-fn messages() -> BTreeMap<&'static str, &'static Message> {
-    let mut messages = BTreeMap::new();
-    for message in ANSWERS {
-        below(message, &mut messages);
-    }
-    messages
-}
-
-/// What the schema calls messages and fields.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    messages().into_values().flat_map(|message| message.fields.iter().map(|field| field.name).chain([message.name]))
-}
+use testkit::protobuf::messages;
 
 /// As `generated.proto` writes the field, without the packages of its type.
 fn declared(field: &MessageField) -> String {
