@@ -1,5 +1,5 @@
-//! Checks of texts and files: links, the site, the walls between crates, what is generated. `cargo xtask tidy` runs
-//! them.
+//! Checks of texts and files: links, the site, the walls between crates, what is generated, the rows of what upstream
+//! says. `cargo xtask tidy` runs them.
 
 mod chart;
 mod crd;

@@ -137,7 +137,7 @@ fn every_name_in_the_source_that_looks_like_upstreams_is_in_the_table() {
     known.extend(table.own.iter().flat_map(|own| &own.names).map(String::as_str));
     known.extend(known_without_a_row());
     let mut unknown = Vec::new();
-    for file in SOURCES.iter() {
+    for file in &*SOURCES {
         for literal in &file.literals {
             let names = names(literal).into_iter().filter(|name| !known.contains(name));
             unknown.extend(names.map(|name| format!("{}:{}: {name:?}", file.name, literal.line)));

@@ -16,7 +16,8 @@ Usage: cargo xtask e2e [FILTER] [FLAGS OF CARGO-NEXTEST]
 e2e builds the real programs, such as kube-apiserver and Karpenter, and runs the tests that start them. FILTER is a part
 of a test's name, such as cluster::remediation.
 programs builds these programs, and runs no test.
-tidy checks texts and files: links, the site, the walls between crates, and what is generated.
+tidy checks texts and files: links, the site, the walls between crates, what is generated, and that each string of
+upstream has a row in a table.
 new-cause writes the skeletons of a cause's page, examples and rule, and lists the rule among its category and in rules::ALL.
 NAME is CamelCase, such as KubeletStopped; CATEGORY is a folder of crates/engine/src/rules.
 site writes what mdbook makes the site of into target/site.
