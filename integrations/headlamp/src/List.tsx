@@ -24,7 +24,8 @@ export function List() {
           id: 'terminates',
           label: 'Terminates',
           getValue: ({ status }) => status?.terminatesAt,
-          render: ({ status }) => status?.terminatesAt && timeLeft(status.terminatesAt, Date.now()),
+          render: ({ status }) =>
+            status?.terminatesAt && timeLeft(status.stage, status.terminatesAt, Date.now()),
         },
         { id: 'outcome', label: 'Outcome', getValue: ({ status }) => status?.outcome },
         'age',

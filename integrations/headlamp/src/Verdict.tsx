@@ -2,7 +2,7 @@ import { NameValueTable } from '@kinvolk/headlamp-plugin/lib/CommonComponents';
 import { Box, Button, Link, Typography } from '@mui/material';
 import React from 'react';
 import { Blame, Status, Step } from './NodeDiagnosis';
-import { caretLine, duration, isPage, place, timeLeft } from './text';
+import { caretLine, deletion, duration, isPage, place } from './text';
 
 /** The time, anew each second. */
 function useNow(): number {
@@ -85,7 +85,7 @@ function Time({ status }: { status: Status }) {
   return (
     <>
       {status.terminatesAt
-        ? `${since}; Karpenter deletes it ${timeLeft(status.terminatesAt, now)}`
+        ? `${since}; ${deletion(status.stage, status.terminatesAt, now)}`
         : since}
     </>
   );

@@ -1,4 +1,4 @@
-import { caretLine, duration, isPage, place, timeLeft } from './text';
+import { caretLine, deletion, duration, isPage, place, timeLeft } from './text';
 
 test('durations are those of the command', () => {
   const said: [number, string][] = [
@@ -17,8 +17,15 @@ test('durations are those of the command', () => {
 
 test('a time that has passed is not counted backwards', () => {
   const at = '2026-01-15T12:15:00Z';
-  expect(timeLeft(at, Date.parse('2026-01-15T12:11:33Z'))).toBe('in 3m 27s');
-  expect(timeLeft(at, Date.parse(at))).toBe('any moment now');
+  const before = Date.parse('2026-01-15T12:11:33Z');
+  expect(timeLeft('Join', at, before)).toBe('in 3m 27s');
+  expect(deletion('Join', at, before)).toBe('Karpenter deletes it in 3m 27s');
+  const after = Date.parse('2026-01-15T12:18:27Z');
+  expect(timeLeft('Launch', at, after)).toBe("3m 27s over Karpenter's launch timeout");
+  expect(deletion('Join', at, after)).toBe(
+    "it is 3m 27s over Karpenter's registration timeout: expect Karpenter to delete it"
+  );
+  expect(timeLeft('Join', at, Date.parse(at))).toBe("0s over Karpenter's registration timeout");
 });
 
 test('the caret stands below the place, also after a tab and beyond the basic plane', () => {

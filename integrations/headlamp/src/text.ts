@@ -17,10 +17,22 @@ export function duration(milliseconds: number): string {
     .join(' ');
 }
 
-/** When Karpenter deletes the machine, seen from `now`. */
-export function timeLeft(terminatesAt: string, now: number): string {
+/** When Karpenter deletes the machine, seen from `now`; afterwards how long its timeout is past. */
+export function timeLeft(stage: string, terminatesAt: string, now: number): string {
   const left = Date.parse(terminatesAt) - now;
-  return left > 0 ? `in ${duration(left)}` : 'any moment now';
+  if (left > 0) {
+    return `in ${duration(left)}`;
+  }
+  const timeout = stage === 'Launch' ? 'launch' : 'registration';
+  return `${duration(-left)} over Karpenter's ${timeout} timeout`;
+}
+
+/** The same as a part of a sentence, as the command says it. */
+export function deletion(stage: string, terminatesAt: string, now: number): string {
+  const left = timeLeft(stage, terminatesAt, now);
+  return Date.parse(terminatesAt) > now
+    ? `Karpenter deletes it ${left}`
+    : `it is ${left}: expect Karpenter to delete it`;
 }
 
 /** The place that is to blame: `EC2NodeClass/default spec.userData:3:39`. */
