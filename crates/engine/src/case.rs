@@ -41,6 +41,7 @@ pub mod taints;
 pub mod thresholds;
 pub mod timeout;
 pub mod undersized_nodes;
+pub mod unnamed_reason;
 pub mod unplaced;
 pub mod unstarted_pods;
 pub mod vanished;
@@ -62,7 +63,7 @@ use crate::upstream::former_words::Words;
 use crate::upstream::karpenter::{Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::provider_id::is_elsewhere;
 use crate::upstream::text_hash::{HashKey, TextHash};
-use crate::upstream::unplaced::{PlacementObstacle, is_refusal, label_without_pool, nominated};
+use crate::upstream::unplaced::{PlacementObstacle, is_refusal, nominated};
 use chrono::{DateTime, SubsecRound, Utc};
 use logs::fact::{Phase, Trouble};
 use readers::userdata::UserData;
@@ -630,17 +631,14 @@ fn unplaced_in<'w>(
     pool: &'w NodePool,
     class: Option<&'w NodeClass>,
 ) -> impl Iterator<Item = Unplaced<'w>> {
-    let named = cluster.unplaced_in(pool.name());
-    let passed_over = cluster.unplaced().map(|(event, pod)| (event, PlacementObstacle::PassedOver, Some(pod)));
-    let for_label = cluster.unplaced().filter(move |(event, pod)| {
-        let label = label_without_pool(event);
-        let meant = label.and_then(|label| unplaced::meant_without(cluster, pod, label));
-        meant.is_some_and(|meant| meant.name() == pool.name())
+    let named = cluster.unplaced_in(pool.name()).map(|(event, refusal, pod)| Unplaced::named(event, refusal, pod));
+    let unnamed = cluster.unplaced().filter_map(move |(event, pod)| {
+        let reason = unnamed_reason::about(cluster, event, pod, pool)?;
+        Some(Unplaced { event, refusal: reason.obstacle, pod: Some(pod), unnamed: Some(reason.part) })
     });
-    let for_label = for_label.map(|(event, pod)| (event, PlacementObstacle::Label, Some(pod)));
-    let all = named.chain(for_label).chain(passed_over);
-    let all = all.map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
-    all.filter(move |unplaced| {
+    let refused = cluster.unplaced();
+    let passed_over = refused.map(|(event, pod)| Unplaced::named(event, PlacementObstacle::PassedOver, Some(pod)));
+    named.chain(unnamed).chain(passed_over).filter(move |unplaced| {
         unplaced.unoffered_label(cluster).is_some() || unplaced.shows_fault(pool, class) && unplaced.is_for(pool)
     })
 }
@@ -649,7 +647,7 @@ fn unplaced_in<'w>(
 fn uncounted_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = Unplaced<'w>> {
     let forgets = cluster.karpenter().is_some_and(Karpenter::forgets_zones_of_named_pools);
     let refused = cluster.unplaced().filter(move |_| forgets);
-    let all = refused.map(|(event, pod)| Unplaced { event, refusal: PlacementObstacle::PassedOver, pod: Some(pod) });
+    let all = refused.map(|(event, pod)| Unplaced::named(event, PlacementObstacle::PassedOver, Some(pod)));
     all.filter(move |unplaced| unplaced.counts_no_zone(pool))
 }
 
@@ -659,8 +657,7 @@ fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterato
     let ignores = cluster.karpenter().is_some_and(|karpenter| karpenter.version >= Version(0, 33, 0));
     waiting_pods(cluster).filter(move |pod| {
         let label = unplaced::restricted_label(pod).filter(|_| ignores);
-        let meant = label.and_then(|label| unplaced::meant_without(cluster, pod, label));
-        meant.is_some_and(|meant| meant.name() == pool.name())
+        label.is_some_and(|label| unnamed_reason::is_meant_without(cluster, pod, label, pool))
     })
 }
 
@@ -696,7 +693,7 @@ fn lacking_in<'w>(
     pool: &'w NodePool,
     class: Option<&'w NodeClass>,
 ) -> impl Iterator<Item = (Unplaced<'w>, Lack<'w>)> {
-    let named = cluster.unplaced_in(pool.name()).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
+    let named = cluster.unplaced_in(pool.name()).map(|(event, refusal, pod)| Unplaced::named(event, refusal, pod));
     named.filter_map(move |unplaced| Some((unplaced, unplaced.lacks(cluster, pool, class)?)))
 }
 

@@ -11,8 +11,8 @@ use crate::upstream::karpenter::Karpenter;
 use crate::upstream::overhead::{self, GIB, KeptBack};
 use crate::upstream::startup_taint;
 use crate::upstream::unplaced::{
-    self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, shortfall, unknown_label, unmet, unoffered,
-    unspread,
+    self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, bound_on_node, is_about_volumes, shortfall,
+    unknown_label, unmet, unoffered, unspread,
 };
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
@@ -26,6 +26,8 @@ pub struct Unplaced<'w> {
     pub refusal: PlacementObstacle,
     /// The pod, if nodewhy has read it.
     pub pod: Option<&'w Pod>,
+    /// The part of the message that is about the NodePool, if Karpenter does not name it there.
+    pub unnamed: Option<&'w str>,
 }
 
 /// A resource of which no machine of a NodePool has enough.
@@ -52,6 +54,8 @@ pub enum Why<'w> {
     /// Karpenter counts less of memory than machines of a type have that the NodePool allows, such as this one.
     Reckoned { machine: &'w Node },
 }
+
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 pub const POD_ENI: &str = "vpc.amazonaws.com/pod-eni";
 
@@ -132,6 +136,20 @@ pub fn volume(class: &NodeClass, pool: &NodePool) -> Option<StorageReckoned> {
 }
 
 impl<'w> Unplaced<'w> {
+    /// A pod that is refused for a reason which names the NodePool, or for none.
+    pub fn named(event: &'w Event, refusal: PlacementObstacle, pod: Option<&'w Pod>) -> Self {
+        Unplaced { event, refusal, pod, unnamed: None }
+    }
+
+    /// The parts of the message that are about the NodePool.
+    fn reasons(&self, pool: &NodePool) -> impl Iterator<Item = &'w str> {
+        let named = match self.unnamed {
+            Some(_) => None,
+            None => Some(unplaced::of_pool(self.event, pool.name())),
+        };
+        self.unnamed.into_iter().chain(named.into_iter().flatten())
+    }
+
     /// Whether the NodePool can launch nothing, as its own fields show or Karpenter says, whatever the pod asks for.
     pub fn shows_fault(&self, pool: &NodePool, class: Option<&NodeClass>) -> bool {
         self.refusal == PlacementObstacle::Limits
@@ -191,7 +209,14 @@ impl<'w> Unplaced<'w> {
     /// The zones of which one would have to be the pod's next, and those that the NodePool allows, which the pod asks
     /// for by its name or a label of its own.
     pub fn spread_elsewhere(&self, pool: &NodePool) -> Option<(Vec<&'w str>, Vec<&'w str>)> {
-        unspread(self.event, pool.name()).filter(|_| self.refusal == PlacementObstacle::Zone && self.names(pool))
+        if self.refusal != PlacementObstacle::Zone || !self.names(pool) {
+            return None;
+        }
+        let (wanted, allowed) = self.reasons(pool).find_map(unspread)?;
+        // A single zone may be that of the pod's volumes.
+        let has_volumes = self.pod.is_some_and(|pod| !pod.spec.volumes.is_empty());
+        let is_its_own = || lists_zones(pool, &allowed) && (allowed.len() > 1 || !has_volumes);
+        (self.unnamed.is_none() || is_its_own()).then_some((wanted, allowed))
     }
 
     /// Whether no zone counts for the pod's spread, which names the NodePool that it may go to.
@@ -207,10 +232,24 @@ impl<'w> Unplaced<'w> {
     pub fn bound_by_volumes(&self, pool: &NodePool) -> Option<Bound<'w>> {
         let of_zone = matches!(self.refusal, PlacementObstacle::Zone | PlacementObstacle::NoInstanceType);
         let pod = self.pod.filter(|pod| of_zone && !pod.spec.volumes.is_empty())?;
-        let by_itself = asks_for(pod).any(|key| key == "topology.kubernetes.io/zone");
-        // Another NodePool may allow the zone, and be full.
-        let everywhere = || unplaced::refusals(self.event).all(|(name, _)| bound(self.event, name).is_some());
-        bound(self.event, pool.name()).filter(|bound| (!by_itself || *bound == Bound::Apart) && everywhere())
+        let by_itself = asks_for(pod).any(|key| key == ZONE);
+        let found = self.reasons(pool).find_map(|part| match bound(part) {
+            Some(Bound::Outside { zones, .. }) if by_itself && self.unnamed.is_some() => {
+                let is_pods_fault = is_about_volumes(part) && allows_all(pool, &zones);
+                is_pods_fault.then_some(Bound::Apart)
+            }
+            None if self.unnamed.is_some() => bound_on_node(part).filter(|bound| is_for_volumes(pool, bound)),
+            found => found,
+        });
+        found.filter(|bound| (!by_itself || *bound == Bound::Apart) && self.is_bound_everywhere())
+    }
+
+    /// Whether zones alone keep the pod off each NodePool. If not, another NodePool may allow the zone and be full.
+    fn is_bound_everywhere(&self) -> bool {
+        let mut named = unplaced::refusals(self.event);
+        let mut unnamed = unplaced::unnamed(self.event).filter(|reason| reason.obstacle != PlacementObstacle::Label);
+        named.all(|(name, _)| unplaced::of_pool(self.event, name).any(|part| bound(part).is_some()))
+            && unnamed.all(|reason| bound(reason.part).or_else(|| bound_on_node(reason.part)).is_some())
     }
 
     /// The volume of which nothing is left for pods, whatever they ask for. The NodePool is passed over for it, or said
@@ -410,12 +449,36 @@ pub fn restricted_label(pod: &Pod) -> Option<&str> {
     })
 }
 
-/// The NodePool that a pod would have a machine of, if it did not ask for this label: the one that it names, else the
-/// first.
-pub fn meant_without<'c>(cluster: &'c ClusterState, pod: &Pod, label: &str) -> Option<&'c NodePool> {
-    let meant = |pool: &&NodePool| tolerated(pool, pod, |_| true) && selects_by(pool, pod, |key| key != label);
-    let named = |pool: &&NodePool| values(pod).any(|value| value == pool.name());
-    cluster.pools().filter(meant).find(named).or_else(|| cluster.pools().find(meant))
+/// Whether the NodePool allows all of these zones.
+pub(super) fn allows_all(pool: &NodePool, zones: &[&str]) -> bool {
+    zones.iter().all(|zone| may_have(pool, ZONE, Some(zone)))
+}
+
+/// Whether these are the zones that the NodePool lists.
+pub(super) fn lists_zones(pool: &NodePool, zones: &[&str]) -> bool {
+    let is_same = |own: Vec<&str>| own.len() == zones.len() && own.iter().all(|zone| zones.contains(zone));
+    listed_zones(pool).is_some_and(is_same)
+}
+
+/// The zones that the NodePool lists. `None` if it lists none.
+pub(super) fn listed_zones(pool: &NodePool) -> Option<Vec<&str>> {
+    let template = &pool.spec.template;
+    if let Some(zone) = template.metadata.label(ZONE) {
+        return Some(vec![zone]);
+    }
+    let listed = template.spec.requirements.iter().find(|r| r.key == ZONE && r.operator == "In")?;
+    let zones = listed.values.iter().map(Interned::as_str);
+    Some(zones.filter(|zone| may_have(pool, ZONE, Some(zone))).collect())
+}
+
+/// Whether the pod's volumes, and not the NodePool, exclude the zones that the pod's spread or affinity requires.
+fn is_for_volumes(pool: &NodePool, bound: &Bound) -> bool {
+    match bound {
+        Bound::Unspread { wanted: zones, .. } | Bound::Unaccompanied { friends: zones, .. } => {
+            zones.iter().any(|zone| may_have(pool, ZONE, Some(zone)))
+        }
+        Bound::Apart | Bound::Outside { .. } => false,
+    }
 }
 
 /// The label that a pod requires, for sentences: `team=blue`, or `team` if it does not require exactly one value.
@@ -435,7 +498,7 @@ pub(super) fn asks_for(pod: &Pod) -> impl Iterator<Item = &str> {
 }
 
 /// The values that it takes of any label.
-fn values(pod: &Pod) -> impl Iterator<Item = &str> {
+pub(super) fn values(pod: &Pod) -> impl Iterator<Item = &str> {
     let of_terms = expressions(pod).flat_map(|r| &r.values).map(Interned::as_str);
     pod.spec.node_selector.values().map(String::as_str).chain(of_terms)
 }
@@ -451,18 +514,18 @@ pub fn admits(pool: &NodePool, pod: &Pod) -> bool {
 }
 
 /// Whether the pod tolerates these taints of the NodePool.
-fn tolerated(pool: &NodePool, pod: &Pod, counts: impl Fn(&Taint) -> bool) -> bool {
+pub(super) fn tolerated(pool: &NodePool, pod: &Pod, counts: impl Fn(&Taint) -> bool) -> bool {
     let taints = pool.spec.template.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
     taints.filter(|taint| counts(taint)).all(|taint| pod.spec.tolerations.iter().any(|own| own.tolerates(taint)))
 }
 
 /// Whether the pod may run on machines with the NodePool's labels.
-fn selects(pool: &NodePool, pod: &Pod) -> bool {
+pub(super) fn selects(pool: &NodePool, pod: &Pod) -> bool {
     selects_by(pool, pod, |_| true)
 }
 
 /// The same as far as these labels go.
-fn selects_by(pool: &NodePool, pod: &Pod, counts: impl Fn(&str) -> bool) -> bool {
+pub(super) fn selects_by(pool: &NodePool, pod: &Pod, counts: impl Fn(&str) -> bool) -> bool {
     let terms =
         &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
     let met = |r: &Requirement| !counts(&r.key) || meets(pool, r);

@@ -337,7 +337,8 @@ impl ClusterState {
         event.name_its_kind();
         let nominated = unplaced::nominated(&event).and_then(|claim| self.pool_of_claim_name(claim));
         let named = unplaced::refusals(&event).map(|(pool, _)| pool).chain(nominated);
-        let any = self.pools.keys().filter(|_| unplaced::label_without_pool(&event).is_some()).map(String::as_str);
+        let is_open = unplaced::unnamed(&event).next().is_some();
+        let any = self.pools.keys().filter(|_| is_open).map(String::as_str);
         let pools: Vec<Subject> = named.chain(any).map(|pool| Subject::Pool(pool.to_owned())).collect();
         let (kind, name) = self.events.insert(event);
         Touched::Subjects(match kind.as_str() {

@@ -59,31 +59,62 @@ pub fn refuses_claims(event: &Event) -> bool {
 /// where nothing else is said: there the first NodePool stands for all.
 /// Sources: core pkg/controllers/provisioning/scheduling/{events,scheduler,nodeclaim}.go (v1.0.5, v1.4.0, v1.14.1).
 pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)> {
-    let told = said(event).into_iter().flat_map(|message| message.split("; ")).filter_map(|part| {
-        let limits = part.contains("exceed limits for nodepool") || part.contains("node limits have been exhausted");
-        let refusal = match limits {
-            true => PlacementObstacle::Limits,
-            false if part.contains("no instance type") => PlacementObstacle::NoInstanceType,
-            false if [UNSPREAD, UNACCOMPANIED, OF_NO_ZONE].iter().any(|said| part.contains(said)) => {
-                PlacementObstacle::Zone
-            }
-            false if part.contains("did not tolerate") && startup_taint::is_named_in(part) => {
-                PlacementObstacle::StartupTaint
-            }
-            false => return None,
-        };
-        Some((pool(part)?, refusal))
-    });
+    let told = parts(event).filter_map(|part| Some((pool(part)?, obstacle(part)?)));
     let mut told = told.peekable();
     let label = if told.peek().is_none() { unknown_label(event) } else { None };
     told.chain(label.and_then(|(pool, _)| Some((pool?, PlacementObstacle::Label))))
 }
 
-/// The label of which a NodePool knows no value, if Karpenter does not name the NodePool and has no other reason for
-/// any.
-pub fn label_without_pool(event: &Event) -> Option<&str> {
-    let (pool, key) = unknown_label(event)?;
-    (pool.is_none() && refusals(event).next().is_none()).then_some(key)
+/// The reasons that the message lists. Karpenter gives one for each NodePool, or one for each of its taints.
+fn parts(event: &Event) -> impl Iterator<Item = &str> {
+    said(event).into_iter().flat_map(|message| message.split("; "))
+}
+
+/// What a part of the message has against a NodePool. `None` if it is about the pod's own labels or tolerations.
+fn obstacle(part: &str) -> Option<PlacementObstacle> {
+    if part.contains("exceed limits for nodepool") || part.contains("node limits have been exhausted") {
+        return Some(PlacementObstacle::Limits);
+    }
+    if part.contains("no instance type") {
+        return Some(PlacementObstacle::NoInstanceType);
+    }
+    if [UNSPREAD, UNACCOMPANIED, OF_NO_ZONE].iter().any(|said| part.contains(said)) {
+        return Some(PlacementObstacle::Zone);
+    }
+    let is_startup_taint = part.contains("did not tolerate") && startup_taint::is_named_in(part);
+    is_startup_taint.then_some(PlacementObstacle::StartupTaint)
+}
+
+/// A reason for which Karpenter does not name the NodePool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnnamedReason<'e> {
+    pub obstacle: PlacementObstacle,
+    /// The part of the message.
+    pub part: &'e str,
+}
+
+/// The reasons for which Karpenter does not name the NodePool. They are about zones or startup taints, or about a label
+/// if Karpenter names no NodePool for another reason. Since 1.5 only the reasons about limits and instance types name
+/// their NodePool. Before 1.5, a NodePool may have several reasons, and only the first of them names it.
+///
+/// Sources: core pkg/controllers/provisioning/scheduling/scheduler.go `addToNewNodeClaim` (v1.14.1, v1.15.0) and `add`
+/// (v1.0.5); pkg/controllers/provisioning/scheduling/nodeclaim.go `CanAdd` (v1.14.1, v1.15.0).
+pub fn unnamed(event: &Event) -> impl Iterator<Item = UnnamedReason<'_>> {
+    let names_all = said(event).is_some_and(|said| said.contains("incompatible with "));
+    let told = parts(event).filter(move |part| !names_all && pool(part).is_none()).filter_map(|part| {
+        let obstacle = obstacle(part)?;
+        let is_left_open = matches!(obstacle, PlacementObstacle::Zone | PlacementObstacle::StartupTaint);
+        is_left_open.then_some(UnnamedReason { obstacle, part })
+    });
+    let label = label_without_pool(event).filter(|_| !names_all);
+    told.chain(label.map(|part| UnnamedReason { obstacle: PlacementObstacle::Label, part }))
+}
+
+/// The part about a label of which a NodePool knows no value. `None` if Karpenter names this NodePool, or has another
+/// reason for a NodePool that it names.
+fn label_without_pool(event: &Event) -> Option<&str> {
+    let part = parts(event).find(|part| label_in(part).is_some())?;
+    (pool(part).is_none() && refusals(event).next().is_none()).then_some(part)
 }
 
 /// The first NodePool that is refused for a label of which it knows no value, and the label. Since 1.5 only the reasons
@@ -91,11 +122,12 @@ pub fn label_without_pool(event: &Event) -> Option<&str> {
 /// Sources: core pkg/scheduling/requirements.go `Compatible` (v1.0.5, v1.14.1);
 /// pkg/controllers/provisioning/scheduling/scheduler.go `addToNewNodeClaim` (v1.4.0, v1.5.0, v1.14.1).
 pub fn unknown_label(event: &Event) -> Option<(Option<&str>, &str)> {
-    said(event)?.split("; ").find_map(|part| {
-        let (before, _) = part.split_once("\" does not have known values")?;
-        let (_, key) = before.rsplit_once("label \"")?;
-        Some((pool(part), key))
-    })
+    parts(event).find_map(|part| Some((pool(part), label_in(part)?)))
+}
+
+fn label_in(part: &str) -> Option<&str> {
+    let (before, _) = part.split_once("\" does not have known values")?;
+    before.rsplit_once("label \"").map(|(_, key)| key)
 }
 
 /// The NodePool that a part of the message is about: each version has its own way to name it. Before 0.32 it was a
@@ -116,8 +148,8 @@ fn pool(part: &str) -> Option<&str> {
 }
 
 /// The parts of the message that are about this NodePool.
-fn of_pool<'e>(event: &'e Event, named: &str) -> impl Iterator<Item = &'e str> {
-    said(event).into_iter().flat_map(|message| message.split("; ")).filter(move |part| pool(part) == Some(named))
+pub fn of_pool<'e>(event: &'e Event, named: &str) -> impl Iterator<Item = &'e str> {
+    parts(event).filter(move |part| pool(part) == Some(named))
 }
 
 /// The key of a requirement, and its values where it lists them all.
@@ -245,14 +277,25 @@ const UNSPREAD: &str = "unsatisfiable topology constraint for topology spread, k
 /// core pkg/controllers/provisioning/scheduling/topologygroup.go `TopologyType.String` (v1.0.5, v1.14.1).
 const UNACCOMPANIED: &str = "unsatisfiable topology constraint for pod affinity, key=topology.kubernetes.io/zone ";
 
+/// The zones that a NodePool leaves to a pod, in a reason about its spread or affinity. `None` if Karpenter does not
+/// list them.
+pub fn left_to_spread(part: &str) -> Option<Vec<&str>> {
+    values(part.split_once(OF_NODE)?.1)
+}
+
+/// Comes before the zones that are left to the pod: the NodePool's. If Karpenter adds the volumes' zones to the
+/// NodeClaim and not to the pod, they narrow these zones.
+/// Sources: core pkg/controllers/provisioning/scheduling/topology.go `AddRequirements`,
+/// pkg/controllers/provisioning/scheduling/nodeclaim.go `tryVolumeAlternative` (v1.14.1, v1.15.0).
+const OF_NODE: &str = "nodeDomains = topology.kubernetes.io/zone ";
+const OF_POD: &str = "podDomains = topology.kubernetes.io/zone ";
+
 /// The zones that a pod's spread requires next, because they have the fewest pods, and the zones that the NodePool
 /// allows. `None` if the NodePool allows one of the former.
-pub fn unspread<'e>(event: &'e Event, named: &str) -> Option<(Vec<&'e str>, Vec<&'e str>)> {
-    let mut parts = of_pool(event, named);
-    let (_, spread) = parts.find_map(|part| part.split_once(UNSPREAD))?;
-    let (_, allowed) = spread.split_once("nodeDomains = topology.kubernetes.io/zone ")?;
-    let (allowed, wanted) = (values(allowed)?, fewest(spread)?);
-    let is_apart = wanted.iter().all(|zone| !allowed.contains(zone)) && bound(event, named).is_none();
+pub fn unspread(part: &str) -> Option<(Vec<&str>, Vec<&str>)> {
+    let (_, spread) = part.split_once(UNSPREAD)?;
+    let (allowed, wanted) = (left_to_spread(spread)?, fewest(spread)?);
+    let is_apart = wanted.iter().all(|zone| !allowed.contains(zone)) && bound(part).is_none();
     is_apart.then_some((wanted, allowed))
 }
 
@@ -285,27 +328,47 @@ pub enum Bound<'e> {
 /// The zones that keep a pod off the NodePool, from its own fields or its volumes. Karpenter adds the volumes' zones to
 /// the pod's requirements.
 /// Source: core pkg/controllers/provisioning/scheduling/volumetopology.go `Inject` (v1.0.5, v1.14.1).
-pub fn bound<'e>(event: &'e Event, named: &str) -> Option<Bound<'e>> {
-    let mut parts = of_pool(event, named);
-    parts.find_map(|part| {
-        if part.contains(NO_ZONE_LEFT) {
-            return Some(Bound::Apart);
-        }
-        if let Some((_, rest)) = part.split_once(OF_NO_ZONE) {
-            let (zones, allowed) = rest.split_once(" not in topology.kubernetes.io/zone ")?;
-            return Some(Bound::Outside { zones: values(zones)?, allowed: values(allowed)? });
-        }
-        let own = |told: &'e str| values(told.split_once("podDomains = topology.kubernetes.io/zone ")?.1);
-        if let Some((_, told)) = part.split_once(UNACCOMPANIED) {
-            let (zones, friends) = (own(told)?, inhabited(told)?);
-            let is_apart = !friends.is_empty() && friends.iter().all(|zone| !zones.contains(zone));
-            return is_apart.then_some(Bound::Unaccompanied { zones, friends });
-        }
-        let (_, spread) = part.split_once(UNSPREAD)?;
-        let (zones, wanted) = (own(spread)?, fewest(spread)?);
-        let is_apart = wanted.iter().all(|zone| !zones.contains(zone));
-        is_apart.then_some(Bound::Unspread { zones, wanted })
-    })
+pub fn bound(part: &str) -> Option<Bound<'_>> {
+    if part.contains(NO_ZONE_LEFT) {
+        return Some(Bound::Apart);
+    }
+    if let Some((_, rest)) = part.split_once(OF_NO_ZONE) {
+        let (zones, allowed) = rest.split_once(NOT_IN)?;
+        return Some(Bound::Outside { zones: values(zones)?, allowed: values(allowed)? });
+    }
+    bound_beside_pods(part, OF_POD)
+}
+
+const NOT_IN: &str = " not in topology.kubernetes.io/zone ";
+
+/// The zones that a NodePool and a pod leave, in a reason about required zones. `None` if Karpenter does not list them.
+pub fn left_to_requirement(part: &str) -> Option<Vec<&str>> {
+    values(part.split_once(OF_NO_ZONE)?.1.split_once(NOT_IN)?.1)
+}
+
+/// Whether the volumes' zones do not fit, and not the pod's own, which Karpenter compares first.
+/// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `tryVolumeAlternative` (v1.14.1, v1.15.0).
+pub fn is_about_volumes(part: &str) -> bool {
+    part.contains("incompatible volume requirements")
+}
+
+/// The zones that are left to a pod in a NodePool, if its spread or affinity excludes all of them. They may be the
+/// NodePool's, or those of the pod's volumes.
+pub fn bound_on_node(part: &str) -> Option<Bound<'_>> {
+    bound_beside_pods(part, OF_NODE)
+}
+
+fn bound_beside_pods<'e>(part: &'e str, before: &str) -> Option<Bound<'e>> {
+    let own = |told: &'e str| values(told.split_once(before)?.1);
+    if let Some((_, told)) = part.split_once(UNACCOMPANIED) {
+        let (zones, friends) = (own(told)?, inhabited(told)?);
+        let is_apart = !friends.is_empty() && friends.iter().all(|zone| !zones.contains(zone));
+        return is_apart.then_some(Bound::Unaccompanied { zones, friends });
+    }
+    let (_, spread) = part.split_once(UNSPREAD)?;
+    let (zones, wanted) = (own(spread)?, fewest(spread)?);
+    let is_apart = wanted.iter().all(|zone| !zones.contains(zone));
+    is_apart.then_some(Bound::Unspread { zones, wanted })
 }
 
 /// `In [a b]`; of more than five the rest are only counted.
@@ -355,7 +418,7 @@ fn listed<'e>(part: &'e str, before: &str) -> Option<Vec<(&'e str, &'e str)>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PlacementObstacle, label_without_pool, refusals, shortfall, unmet};
+    use super::{PlacementObstacle, label_in, label_without_pool, refusals, shortfall, unmet, unnamed};
     use crate::objects::Event;
 
     fn of(message: &str) -> Vec<(String, PlacementObstacle)> {
@@ -404,7 +467,7 @@ mod tests {
     fn a_label_counts_without_its_nodepool_if_no_other_reason_is_given() {
         let label = |message: &str| {
             let event = Event { reason: "FailedScheduling".into(), message: message.into(), ..Event::default() };
-            label_without_pool(&event).map(str::to_owned)
+            label_without_pool(&event).and_then(label_in).map(str::to_owned)
         };
         let taint = "did not tolerate taint (taint=CriticalAddonsOnly:NoSchedule)";
         let unknown = "incompatible requirements, label \"team\" does not have known values";
@@ -415,6 +478,28 @@ mod tests {
             format!("Failed to schedule pod, {taint}"),
         ] {
             assert_eq!(label(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn reasons_without_a_nodepool_are_told_from_those_with_one() {
+        let unnamed = |message: &str| {
+            let event = Event { reason: "FailedScheduling".into(), message: message.into(), ..Event::default() };
+            unnamed(&event).map(|reason| reason.obstacle).collect::<Vec<_>>()
+        };
+        let taint = "did not tolerate taint (taint=fsx.csi.aws.com/agent-not-ready:NoExecute)";
+        let zone = "key topology.kubernetes.io/zone, topology.kubernetes.io/zone In [c] not in \
+                    topology.kubernetes.io/zone In [a b]";
+        let limits = "node limits have been exhausted for nodepool (NodePool=batch)";
+        let all = format!("Failed to schedule pod, {taint}; incompatible volume requirements, {zone}; {limits}");
+        assert_eq!(unnamed(&all), [PlacementObstacle::StartupTaint, PlacementObstacle::Zone]);
+        // Before 1.5 the second reason has the NodePool of the first.
+        for other in [
+            format!("Failed to schedule pod, incompatible with nodepool \"batch\", {taint}; {taint}; {zone}"),
+            "Failed to schedule pod, did not tolerate taint (taint=team=web:NoSchedule)".to_owned(),
+            format!("Failed to schedule pod, {limits}"),
+        ] {
+            assert_eq!(unnamed(&other), [], "{other}");
         }
     }
 
