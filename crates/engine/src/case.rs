@@ -1,6 +1,7 @@
 //! Everything known about one machine at one instant. Rules read this and nothing else.
 
 pub mod admission;
+pub(crate) mod aws_auth_change;
 pub mod by_image;
 pub mod by_revision;
 pub(crate) mod changed;

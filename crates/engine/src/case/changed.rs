@@ -76,7 +76,7 @@ impl Case<'_> {
         if finding.blame.as_deref().is_some_and(|blame| is_lost(self.pool, self.class, blame)) {
             finding.confidence = finding.confidence.min(Confidence::Likely);
         }
-        finding
+        self.within_known_aws_auth(finding)
     }
 }
 

@@ -58,12 +58,12 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
     let (Some(class), Some(auth)) = (case.class(), auth) else { return Err(Opinion::Silent) };
     if let Some((_, auth, because)) = mapping(case) {
-        return Err(Opinion::ruled_out(auth, because));
+        return Err(case.excluded_by_aws_auth(auth, because));
     }
     let Some(role) = node_role::identity(class) else { return Err(Opinion::Silent) };
     let running = role_in_use::running(case, role);
     if let Some(let_in) = role_in_use::works(case, &running) {
-        return Err(let_in.excludes(role));
+        return Err(case.aws_auth_settles().map_or_else(|| let_in.excludes(role), Opinion::LookAgain));
     }
     let ran_before = running.any;
     let named = node_role::name(case);

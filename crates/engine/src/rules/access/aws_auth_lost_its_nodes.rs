@@ -139,7 +139,7 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
     }
     let entry = match auth.read.judge(role) {
         Verdict::Mapped(_) => {
-            return Opinion::ruled_out(auth, format!("aws-auth maps {role} to a node's username and groups"));
+            return case.excluded_by_aws_auth(auth, format!("aws-auth maps {role} to a node's username and groups"));
         }
         Verdict::Broken(_) => return Opinion::Silent,
         Verdict::Unmapped => None,

@@ -334,6 +334,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
                 format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             ),
         (_, Some(role)) => ask(made_anew(finding, is_forbidden, cluster, role)
+            .with_all(case.aws_auth_change().map(|change| change.evidence()))
             .fix(format!(
                 "aws-auth now maps {role} as a node. Check whether an access entry of {role} contradicts it or is \
                  older than the role (then recreate the entry), and whether the machine has that role."
