@@ -80,6 +80,19 @@ impl Case<'_> {
     }
 }
 
+impl<'w> Case<'w> {
+    /// The image that this node was launched from, if its node class selects only others now. The class's hash does not
+    /// cover its images, and nothing shows the name of an image that it no longer lists.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go `AMISelectorTerms`.
+    pub(crate) fn former_image(&self) -> Option<&'w str> {
+        let (claim, class) = (self.claim?, self.class()?);
+        let own = claim.status.image_id.as_str();
+        let amis = &class.status.amis;
+        let is_gone = !own.is_empty() && !amis.is_empty() && amis.iter().all(|ami| ami.id != own);
+        is_gone.then_some(own)
+    }
+}
+
 /// Whether the NodePool or node class that is blamed was changed since the launch, and what it said is not known.
 pub(crate) fn is_forgotten(cluster: &ClusterState, claim: &NodeClaim, blame: &Blame) -> bool {
     let (pool, class) = launched_with(cluster, claim);

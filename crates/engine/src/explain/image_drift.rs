@@ -1,5 +1,6 @@
 //! Machines that Karpenter replaces because of another image, and their replacement that does not start.
 
+use crate::api::Evidence;
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::memo::Memo;
@@ -61,6 +62,24 @@ pub(crate) fn joined_with(case: &Case, image: &str) -> u32 {
     case.class_members().map_or(0, |class_members| class_members.joined_with("image", image))
 }
 
+/// The image that new machines get: this one, if the class still selects it.
+pub(crate) fn selected(class: &NodeClass, image: &str) -> Evidence {
+    let object = format!("{}/{}", class.kind, class.name());
+    let amis = &class.status.amis;
+    if amis.is_empty() || amis.iter().any(|ami| ami.id == image) {
+        return Evidence::new(object, "status.amis", named(class, image), "new nodes get the first entry that fits");
+    }
+    let others: Vec<String> = amis.iter().map(|ami| named(class, &ami.id)).collect();
+    let because = format!("{image} is not among them any more, so new nodes get another image");
+    Evidence::new(object, "status.amis", others.join(", "), because)
+}
+
+/// The image by its id, and by its name if the class lists it.
+pub(crate) fn named(class: &NodeClass, image: &str) -> String {
+    let listed = class.status.amis.iter().find(|ami| ami.id == image);
+    listed.map_or_else(|| image.to_owned(), |ami| format!("{image} ({})", ami.name))
+}
+
 /// `Err` is the answer where the machine is no such replacement.
 pub(crate) fn replacement<'w>(
     case: &Case<'w>,
@@ -97,4 +116,28 @@ pub(crate) fn replacement<'w>(
         return Err(Opinion::Silent);
     };
     Ok(Replacement { old, drifted: drifted.count, new, launched, fate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn an_image_that_the_class_does_not_select_any_more_is_not_called_selected() {
+        let class = |amis: Value| -> NodeClass {
+            let class = json!({"kind": "EC2NodeClass", "metadata": {"name": "default"}, "status": {"amis": amis}});
+            serde_json::from_value(class).unwrap()
+        };
+        let new = json!([{"id": "ami-0b", "name": "new"}]);
+        for (amis, observed, is_selected) in [
+            (json!([{"id": "ami-0a", "name": "old"}]), "ami-0a (old)", true),
+            (json!([]), "ami-0a", true),
+            (new, "ami-0b (new)", false),
+        ] {
+            let evidence = selected(&class(amis), "ami-0a");
+            assert_eq!(evidence.observed, observed);
+            assert_eq!(evidence.because == "new nodes get the first entry that fits", is_selected);
+        }
+    }
 }

@@ -16,17 +16,42 @@ pub(crate) struct KubeletVersion {
     pub why: String,
 }
 
-static NEWEST: Memo<Option<Minor>> = Memo::new("the newest kubelet that is Ready");
+/// The oldest and the newest.
+static RANGE: Memo<Option<(Minor, Minor)>> = Memo::new("the oldest and the newest kubelet that is Ready");
 
-/// The image's name shows its kubelet; otherwise it is most likely that of the other Nodes.
+/// The image's name shows its kubelet, or a Node with the image does. Otherwise it is most likely that of the other
+/// Nodes. While they differ, they do not show the kubelet of an image that the class no longer selects.
 pub(crate) fn expected(case: &Case) -> Option<KubeletVersion> {
     let image = kubelet_skew::image(case);
     if let Some((minor, ami)) = image.and_then(|ami| Some((image_name::kubernetes(&ami.name)?, ami))) {
         let why = format!("the image {} is for Kubernetes 1.{minor}", ami.name);
         return Some(KubeletVersion { minor, by_image: true, why });
     }
-    let minor = newest(case)?;
+    let former = case.former_image();
+    if let Some((minor, node)) = former.and_then(|image| with_image(case, image)) {
+        let why = format!("Node {} has the same image and runs Kubernetes 1.{minor}", node.name());
+        return Some(KubeletVersion { minor, by_image: true, why });
+    }
+    let (oldest, minor) = range(case)?;
+    if former.is_some() && oldest != minor {
+        return None;
+    }
     Some(KubeletVersion { minor, by_image: false, why: format!("the other Nodes run Kubernetes 1.{minor}") })
+}
+
+/// A Node that a sibling with this image became, and the version of its kubelet.
+fn with_image<'w>(case: &Case<'w>, image: &str) -> Option<(Minor, &'w Node)> {
+    let sibling = case.sibling_joined_with("image", image)?;
+    let node = case.cluster.nodes_of(sibling).first().copied()?;
+    Some((minor_of(node)?, node))
+}
+
+/// The version of the machine's own image, otherwise that of all images that its class selects.
+pub(crate) fn by_images(case: &Case) -> Option<Minor> {
+    match kubelet_skew::image(case) {
+        Some(own) => image_name::kubernetes(&own.name),
+        None => case.class()?.kubernetes(),
+    }
 }
 
 /// The lowest possible version of the control plane: its own report, otherwise that of the newest working kubelet.
@@ -51,7 +76,14 @@ pub(crate) fn joined_since<'w>(case: &Case<'w>, class: &NodeClass, since: Minor)
 }
 
 fn newest(case: &Case) -> Option<Minor> {
-    *case.cluster.once(&NEWEST, "", || case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max())
+    range(case).map(|(_, newest)| newest)
+}
+
+fn range(case: &Case) -> Option<(Minor, Minor)> {
+    *case.cluster.once(&RANGE, "", || {
+        let ready = || case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of);
+        Some((ready().min()?, ready().max()?))
+    })
 }
 
 fn minor_of(node: &Node) -> Option<Minor> {

@@ -1,6 +1,6 @@
 //! No rule fits: say what the machine waits for, and which commands would show more. Never guess.
 
-use crate::api::{Confidence, Risk, Stage};
+use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::case::stage::Symptom;
@@ -54,7 +54,7 @@ pub fn finding(case: &Case) -> Finding {
         .with_all(logged::last_steps(case))
         .with_all(said.map(|fact| logged::told(fact, "nodewhy does not know the line, but it may be the cause")));
     let finding = match case.stage() {
-        Stage::Join => ask_the_instance(case, finding),
+        Stage::Join => of_former_image(case, ask_the_instance(case, finding)),
         Stage::Launch => finding
             .unknown("Does Karpenter run, and is it the leader?", "kubectl get pods,lease -A | grep karpenter")
             .unknown(
@@ -88,6 +88,25 @@ pub fn finding(case: &Case) -> Finding {
             Risk::Inspect,
             "Save the evidence before Karpenter deletes the machine",
             Some("nodewhy collect > nodewhy-dump.json".to_owned()),
+        )
+}
+
+/// No rule judges an image by what its class selects now.
+fn of_former_image(case: &Case, finding: Finding) -> Finding {
+    let (Some(image), Some(class)) = (case.former_image(), case.class_object()) else { return finding };
+    if case.cluster.aws().image(image).known().is_some() {
+        return finding;
+    }
+    finding
+        .with(Evidence::new(
+            case.subject(),
+            "status.imageID",
+            image,
+            format!("not in status.amis of {class} any more, so nodewhy does not know its name and version"),
+        ))
+        .ask_aws(
+            format!("Which image is {image}? Do its system, architecture and Kubernetes version fit?"),
+            format!("aws ec2 describe-images --image-ids {image} --query 'Images[].[Name,Architecture,State]'"),
         )
 }
 

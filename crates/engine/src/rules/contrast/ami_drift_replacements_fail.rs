@@ -47,12 +47,7 @@ fn check(case: &Case) -> Opinion {
         Ok(replacement) => replacement,
         Err(answer) => return answer,
     };
-    let named = class
-        .status
-        .amis
-        .iter()
-        .find(|a| a.id == new)
-        .map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
+    let named = image_drift::named(class, new);
     let failing = failing(case, class, arch, if fate == Replaced::NeverJoins { new } else { "" });
     let joined = image_drift::joined_with(case, &old.status.image_id);
     let what = if fate == Replaced::NeverJoins { "launch but never join" } else { "cannot be launched" };
@@ -64,7 +59,6 @@ fn check(case: &Case) -> Opinion {
         class.name(),
         old.status.image_id
     );
-    let object = format!("{}/{}", class.kind, class.name());
     let mut finding = Finding::new(
         confidence,
         summary,
@@ -76,7 +70,7 @@ fn check(case: &Case) -> Opinion {
         )
         .figures(format!("{drifted} to be replaced; old image: {joined} joined; new image: 0 of {failing}")),
     )
-    .with(Evidence::new(&object, "status.amis", named, "new nodes get the first entry that fits"))
+    .with(image_drift::selected(class, new))
     .with(Evidence::new(
         case.subject(),
         r#"status.conditions[?(@.type=="Launched")]"#,

@@ -1,6 +1,6 @@
 //! Nodes with one image never join, while nodes with another image of the same class do.
 
-use crate::api::{Blame, Evidence, Risk, Stage};
+use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::explain::commands;
@@ -28,9 +28,6 @@ fn check(case: &Case) -> Opinion {
     if image_drift::replacement(case, claim, class).is_ok() {
         return Opinion::Silent;
     }
-    let named = |id: &str| {
-        class.status.amis.iter().find(|a| a.id == id).map_or_else(|| id.to_owned(), |a| format!("{id} ({})", a.name))
-    };
     let latest =
         class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
     let how =
@@ -39,14 +36,20 @@ fn check(case: &Case) -> Opinion {
         "No node of {} {} with the image {} has joined, while all nodes with other images such as {} have{how}.",
         class.kind,
         class.name(),
-        named(split.value),
+        image_drift::named(class, split.value),
         split.elsewhere
     );
-    let object = format!("{}/{}", class.kind, class.name());
+    let fix = match case.former_image() {
+        Some(_) => format!(
+            "New nodes get another image already. If they do not join either, pin the image {} that works.",
+            split.elsewhere
+        ),
+        None => format!("Pin the image {} that works until the new one works too.", split.elsewhere),
+    };
     contrast::finding(case, &split, confidence, summary)
-        .with(Evidence::new(object, "status.amis", named(split.value), "new nodes get the first entry that fits"))
+        .with(image_drift::selected(class, split.value))
         .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
-        .fix(format!("Pin the image {} that works until the new one works too.", split.elsewhere))
+        .fix(fix)
         .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[split.elsewhere])))
         .into()
 }

@@ -7,6 +7,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::PRESSURES;
+use crate::facts::machine_image;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClass, quantity};
 use crate::rules::Rule;
@@ -51,7 +52,7 @@ fn check(case: &Case) -> Opinion {
     };
     let class = case.class().filter(|_| pressed.type_ == "DiskPressure");
     let misnamed = class.and_then(NodeClass::misnamed_volume);
-    let unused = class.and_then(|class| UnusedVolume::of(class, node));
+    let unused = class.and_then(|class| UnusedVolume::of(class, node, machine_image::of(case)));
     let size = class.and_then(|class| class.data_volume()?.ebs.as_ref()?.volume_size.as_deref());
     let volume = match (class, misnamed, size) {
         (Some(class), Some((_, volume, own)), _) => format!(

@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::instance_questions::ask_the_instance;
+use crate::facts::kubelet_version;
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -36,8 +37,9 @@ fn check(case: &Case) -> Opinion {
     let place = source_text::position(text, defect.span.start);
     let name = class.name();
     // A kubelet that is newer than the list of flags may have the one that is not there.
-    let newer =
-        class.kubernetes().filter(|minor| defect.kind == DefectKind::UnknownFlag && *minor > known_flags::NEWEST);
+    let is_of_flag = defect.kind == DefectKind::UnknownFlag;
+    let newer = kubelet_version::by_images(case).filter(|minor| is_of_flag && *minor > known_flags::NEWEST);
+    let former = case.former_image().filter(|_| is_of_flag && newer.is_none());
     let own_image = !class.spec.ami_selector_terms.is_empty() && !class.has_alias();
     let is_complete = match defect.kind {
         // The image may have a file of nodeadm's own with the rest.
@@ -47,7 +49,8 @@ fn check(case: &Case) -> Opinion {
         _ => true,
     };
     let is_read = user_data.unread_from.is_none() && is_complete;
-    let confidence = if is_read && newer.is_none() { Confidence::Certain } else { Confidence::Likely };
+    let is_flag_known = newer.is_none() && former.is_none();
+    let confidence = if is_read && is_flag_known { Confidence::Certain } else { Confidence::Likely };
     let message = source_text::mask(defect.message.trim_end_matches('.'));
     let summary = format!(
         "The machine cannot join because of userData of {} {name}, line {}: {message}.",
@@ -69,6 +72,17 @@ fn check(case: &Case) -> Opinion {
             "status.amis",
             format!("1.{minor}"),
             format!("nodewhy knows the flags of kubelets up to 1.{}", known_flags::NEWEST),
+        )
+    }))
+    .with_all(former.map(|image| {
+        Evidence::new(
+            case.subject(),
+            "status.imageID",
+            image,
+            format!(
+                "{} {name} does not select this image any more, so its kubelet's version is not visible",
+                class.kind
+            ),
         )
     }))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))

@@ -8,6 +8,8 @@ use crate::upstream::overhead::GIB;
 
 pub(super) struct UnusedVolume<'w> {
     class: &'w NodeClass,
+    /// The image of the Node.
+    image: Option<&'w str>,
     device: &'w str,
     size: &'w str,
     allocatable: &'w str,
@@ -19,7 +21,7 @@ impl<'w> UnusedVolume<'w> {
     /// The kubelet gives pods nine tenths of the file system, and reservations take little more.
     const LEAST: f64 = 0.5;
 
-    pub(super) fn of(class: &'w NodeClass, node: &'w Node) -> Option<Self> {
+    pub(super) fn of(class: &'w NodeClass, node: &'w Node, image: Option<&'w str>) -> Option<Self> {
         // Instance store takes the place of the volume.
         if class.spec.instance_store_policy.is_some() {
             return None;
@@ -28,7 +30,7 @@ impl<'w> UnusedVolume<'w> {
         let (device, size) = (volume.device_name.as_deref()?, volume.ebs.as_ref()?.volume_size.as_deref()?);
         let allocatable = node.status.allocatable.get("ephemeral-storage")?;
         let (seen, whole) = (quantity::parse(allocatable)? / GIB, quantity::parse(size)? / GIB);
-        (seen < whole * Self::LEAST).then_some(Self { class, device, size, allocatable, seen })
+        (seen < whole * Self::LEAST).then_some(Self { class, image, device, size, allocatable, seen })
     }
 
     pub(super) fn said(&self) -> String {
@@ -42,8 +44,8 @@ impl<'w> UnusedVolume<'w> {
     }
 
     pub(super) fn onto(&self, finding: Finding, node: &Node) -> Finding {
-        let Self { class, allocatable, .. } = self;
-        let image = class.status.amis.first().map_or("AMI", |image| &image.id);
+        let Self { class, image, allocatable, .. } = self;
+        let image = image.unwrap_or("AMI");
         finding
             .with(Evidence::new(
                 format!("Node/{}", node.name()),
