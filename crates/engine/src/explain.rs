@@ -29,4 +29,5 @@ pub(crate) mod spent_budget;
 pub mod startup_taints;
 pub mod taint_writer;
 pub(crate) mod user_data_line;
+pub(crate) mod vcpu_quota;
 pub(crate) mod volume_attachments;

@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::cluster_state::aws::AwsAnswer;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
+use crate::explain::vcpu_quota::{Bucket, TooSmall, bucket};
 use crate::facts::told_by_aws::or_ask;
 use crate::objects::{Condition, Event, NodeClaim, NodeClass, NodePool, ServiceQuota};
 
@@ -23,15 +24,18 @@ pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Op
         FaultIn::Aws(kind, name) => Some(InAws::new(Blame::object("", kind, name))),
         FaultIn::VcpuQuota { spot } => {
             let bucket = bucket(case, spot);
+            let too_small = TooSmall::of(case, error, said);
             let quota = || Blame::object("", "ServiceQuota", bucket.map_or("ec2-vcpu", |bucket| bucket.name));
+            let raise_or_lower = |Bucket { code, name }: Bucket| {
+                format!(
+                    "Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand. Raising it disrupts nothing."
+                )
+            };
             Some(InAws {
-                blame: of_pool(case).unwrap_or_else(quota),
-                fix: bucket.map(|Bucket { code, name }| {
-                    format!(
-                        "Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand. Raising it disrupts \
-                         nothing."
-                    )
-                }),
+                blame: of_pool(case)
+                    .filter(|_| !too_small.as_ref().is_some_and(TooSmall::is_zero))
+                    .unwrap_or_else(quota),
+                fix: too_small.as_ref().map(TooSmall::fix).or_else(|| bucket.map(raise_or_lower)),
                 step: bucket.map(|Bucket { code, name }| {
                     let command = format!(
                         "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} \
@@ -124,63 +128,10 @@ pub(crate) fn refused<'w>(case: &Case<'w>) -> Option<&'w Event> {
     case.cluster.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen())
 }
 
-/// The quota is used up for what the NodePool allows: another type, or the other capacity type, has its own.
+/// The quota is used up for what the NodePool allows: a smaller or another type, or the other capacity type, may fit.
 fn of_pool(case: &Case) -> Option<Blame> {
     let pool = case.claim.and_then(NodeClaim::node_pool).or_else(|| case.pool().map(NodePool::name))?;
     Some(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
-}
-
-/// The instance types that share one vCPU quota.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Bucket {
-    code: &'static str,
-    name: &'static str,
-}
-
-/// Instance families by their letters; `p5` and later have a spot quota of their own.
-/// Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html>.
-const BUCKETS: &[(&[&str], &str, &str, &str, &str)] = &[
-    (
-        &["a", "c", "d", "h", "i", "m", "r", "t", "z"],
-        "L-1216C47A",
-        "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
-        "L-34B43A08",
-        "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
-    ),
-    (
-        &["g", "gr", "vt"],
-        "L-DB2E81BA",
-        "Running On-Demand G and VT instances",
-        "L-3819A6DF",
-        "All G and VT Spot Instance Requests",
-    ),
-    (&["p"], "L-417A185B", "Running On-Demand P instances", "", ""),
-    (&["inf"], "L-1945791B", "Running On-Demand Inf instances", "L-B5D1601B", "All Inf Spot Instance Requests"),
-    (&["f"], "L-74FC7D96", "Running On-Demand F instances", "L-88CF9481", "All F Spot Instance Requests"),
-    (&["x"], "L-7295265B", "Running On-Demand X instances", "L-E3A00192", "All X Spot Instance Requests"),
-];
-
-/// The one bucket of all that may be launched.
-fn bucket(case: &Case, spot: bool) -> Option<Bucket> {
-    let requirements = match case.claim {
-        Some(claim) => &claim.spec.requirements,
-        None => &case.pool()?.spec.template.spec.requirements,
-    };
-    let families = ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family", CATEGORY];
-    let named =
-        families.into_iter().find_map(|key| requirements.iter().find(|r| r.key == key && r.operator == "In"))?;
-    let mut buckets = named.values.iter().map(|value| bucket_of(value, spot));
-    let first = buckets.next()??;
-    buckets.all(|other| other == Some(first)).then_some(first)
-}
-
-const CATEGORY: &str = "karpenter.k8s.aws/instance-category";
-
-fn bucket_of(family: &str, spot: bool) -> Option<Bucket> {
-    let letters = family.split(|c: char| !c.is_ascii_lowercase()).next()?;
-    let (_, code, name, spot_code, spot_name) = BUCKETS.iter().find(|(families, ..)| families.contains(&letters))?;
-    let (code, name) = if spot { (spot_code, spot_name) } else { (code, name) };
-    (!code.is_empty()).then_some(Bucket { code, name })
 }
 
 /// The class, the tags of another class with which the same account may launch, and that other class.
@@ -210,19 +161,7 @@ fn policy_id(said: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bucket_of, policy_id};
-
-    #[test]
-    fn a_family_has_the_quota_of_its_letters() {
-        let code = |family: &str, spot: bool| bucket_of(family, spot).map(|bucket| bucket.code);
-        assert_eq!(code("g5.xlarge", false), Some("L-DB2E81BA"));
-        assert_eq!(code("gr6", true), Some("L-3819A6DF"));
-        assert_eq!(code("m", false), Some("L-1216C47A"));
-        assert_eq!(code("p5.48xlarge", false), Some("L-417A185B"));
-        assert_eq!(code("p5.48xlarge", true), None, "P5 has a spot quota of its own");
-        assert_eq!(code("u-6tb1.metal", false), None);
-        assert_eq!(code("mac2", false), None);
-    }
+    use super::policy_id;
 
     #[test]
     fn a_policy_is_named_where_the_message_has_its_arn() {

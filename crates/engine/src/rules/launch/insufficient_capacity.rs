@@ -8,6 +8,7 @@ use crate::case::pool_wait::{is_refused_launch, is_unasked};
 use crate::explain::commands;
 use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
+use crate::explain::vcpu_quota::TooSmall;
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodeClass, NodeOverlay, NodePool, Requirement};
 use crate::rules::Rule;
@@ -73,7 +74,8 @@ fn check(case: &Case) -> Opinion {
     let place = if zones.is_empty() { String::new() } else { format!(" in {}", zones.join(", ")) };
     let mut summary = match refusal {
         Some(refusal) => {
-            format!("NodePool {pool} cannot launch {}: {}", wanted.as_deref().unwrap_or("instances"), refusal.why)
+            let why = TooSmall::of(case, refusal, message).map_or_else(|| refusal.why.to_owned(), |quota| quota.why());
+            format!("NodePool {pool} cannot launch {}: {why}", wanted.as_deref().unwrap_or("instances"))
         }
         None => {
             format!(

@@ -8,6 +8,7 @@ use crate::explain::denial;
 use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::explain::logged::{self, Root};
+use crate::explain::vcpu_quota::TooSmall;
 use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClaim, NodeClass};
 use crate::rules::Rule;
@@ -74,7 +75,8 @@ fn check(case: &Case) -> Opinion {
             let tags = tagged.map_or_else(String::new, |class| {
                 format!(". {} {} sets tags, which EKS's managed policies do not allow", class.kind, class.name())
             });
-            let why = of_role(error.why);
+            let quota = TooSmall::of(case, error, &launched.message);
+            let why = quota.map_or_else(|| of_role(error.why), |quota| quota.why());
             format!("The cloud refuses to launch NodeClaim {name}: {why} ({said}{what}){tags}.")
         }
         (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),

@@ -7,6 +7,7 @@ use crate::case::stage::Symptom;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::ClassFacts;
 use crate::explain::launch_error::{self, FaultIn};
+use crate::explain::vcpu_quota::TooSmall;
 use crate::explain::{commands, launch_blame, logged};
 use crate::facts::webhook;
 use crate::objects::input::Input;
@@ -411,7 +412,8 @@ fn of_gone_class<'c>(case: &Case<'c>) -> Option<(&'c NodePool, String)> {
 /// AWS's refusal, if it shows what to change.
 fn refused_launch(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
     let known = launch_error::named(error).filter(|_| is_of_launch(round.fact))?;
-    let why = format!("AWS refuses the launch: {} ({})", known.why, logged::excerpt(error));
+    let why = TooSmall::of(case, known, error).map_or_else(|| known.why.to_owned(), |quota| quota.why());
+    let why = format!("AWS refuses the launch: {why} ({})", logged::excerpt(error));
     let confidence = if known.exact { Confidence::Certain } else { Confidence::Likely };
     let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(known.fix_for(error));
     let finding = match known.command {
