@@ -281,7 +281,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1837-workers-eu", "that bootstrap.sh of an old image takes an option that it does not know for the name"),
     ("1864-web-preview-shell", "that nodes go while they pull images: its pods run by then, or wait elsewhere"),
     ("1865-spot-sep29", "the newest of its NodeClaims has not drifted yet, as in an ordinary rollout"),
-    ("1870-workers-nov13", "what the second node lacks, whose image fails as the first one's does"),
     ("1737-ops-cluster-name-nobody-knows", "the private hosted zone that answers for the API server's name"),
 ];
 

@@ -418,7 +418,7 @@ fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option
     if meaning(&text).is_none() {
         // That the kubelet pauses between two tries is no news where it is known how they end.
         let says = says.split(": back-off ").next().unwrap_or(says);
-        return unexplained(case, node, agent, &format!("{says}; {log} ends with: {text}"), container);
+        return unexplained(case, node, agent, &format!("{says}; {log}{ENDS_WITH}{text}"), container);
     }
     let place = format!("{} line {}", said.line.file, said.line.line);
     let explanation = meant(case, node, agent, &text, &format!("{log} ({place})"), container);
@@ -643,12 +643,15 @@ fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Optio
     Some(Explanation { why, proof, ..deeper.after(agent.link(says)) })
 }
 
-/// Whether its log ends with something else than an address that it does not reach.
+/// Between a log and its last words.
+const ENDS_WITH: &str = " ends with: ";
+
+/// Whether its log, or that of a pod that fails as it does, ends with something else than an address that it does not
+/// reach.
 fn ends_with_other_words(says: &str) -> bool {
     const UNREACHED: [&str; 5] = ["dial ", "timeout", "timed out", "refused", "unreachable"];
-    const ENDS: &str = "its log ends with";
     let lower = says.to_lowercase();
-    lower.contains(ENDS) && !UNREACHED.iter().any(|word| lower.contains(word))
+    lower.contains(ENDS_WITH) && !UNREACHED.iter().any(|word| lower.contains(word))
 }
 
 /// A plugin that replaces kube-proxy needs the API server's own address. If kube-proxy is kept off the Node by design,
@@ -819,4 +822,17 @@ fn only_this_family(case: &Case, node: &Node) -> Option<FamilySplit> {
     let others: Vec<&str> = others().map(|(family, _)| family).collect();
     (here.ready == 0 && here.without_network >= 2 && !others.is_empty() && elsewhere_well)
         .then(|| FamilySplit { family: own.to_owned(), others: others.join(", ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_with_other_words;
+
+    #[test]
+    fn the_log_of_a_pod_that_fails_alike_tells_that_an_address_is_not_the_reason() {
+        let another = "container calico-node: Error, exit code 1; the log of calico-node-x1, which fails as it does";
+        assert!(ends_with_other_words(&format!("{another} ends with: BPF program load failed: Invalid argument")));
+        assert!(!ends_with_other_words(&format!("{another} ends with: dial tcp 172.20.0.1:443: i/o timeout")));
+        assert!(!ends_with_other_words("container calico-node: Error, exit code 1"));
+    }
 }
