@@ -321,10 +321,13 @@ fn advice(case: &Case, class: &NodeClass, condition: &Condition) -> Option<Advic
              NodePool. Karpenter sets this field itself.",
             false,
         ),
+        // Sources: karpenter-provider-aws v1.4.0 pkg/cache/cache.go `InstanceProfileTTL`,
+        // pkg/providers/instanceprofile/instanceprofile.go; the profile is remembered by its name from v1.4.0 on, and
+        // forgotten with its class since v1.5.0 (aws/karpenter-provider-aws#8074).
         _ if profile_of_dry_run(case, class, condition).is_some() => (
             "Read the error of the dry run in Karpenter's log. If there is none, check that the instance profile \
-             exists and contains the node role. If it does not exist, restart Karpenter: before 1.5.0 it still uses \
-             the profile of a deleted class of the same name.",
+             exists and contains the node role. If it does not exist, restart Karpenter: it remembers a profile for 15 \
+             minutes, and version 1.4 also the profile of a deleted class of the same name.",
             false,
         ),
         (_, reason) if let Some(fix) = since_1_15(reason) => (fix, false),
