@@ -279,7 +279,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1633-first-three-of-the-new-cluster", "that no ENIConfig is there, where the dump lists none: it is suspected"),
     ("1635-one-of-the-evening-burst", "of two ways in which a driver's taint comes to stay, objects do not tell which"),
     ("1837-workers-eu", "that bootstrap.sh of an old image takes an option that it does not know for the name"),
-    ("1864-web-preview-shell", "that nodes go while they pull images: its pods run by then, or wait elsewhere"),
     ("1865-spot-sep29", "the newest of its NodeClaims has not drifted yet, as in an ordinary rollout"),
     ("1737-ops-cluster-name-nobody-knows", "the private hosted zone that answers for the API server's name"),
 ];

@@ -5,6 +5,7 @@ pub(crate) mod aws_auth_change;
 pub mod by_image;
 pub mod by_revision;
 pub(crate) mod changed;
+pub mod consolidated_early;
 pub mod conversion;
 mod deferred;
 pub mod deletion_reason;
@@ -140,6 +141,7 @@ impl<'w> Case<'w> {
             .or_else(|| reserved_drift::wait(judging, pool, class.map(|c| &c.class)))
             .or_else(|| drift_at_once::wait(judging, pool))
             .or_else(|| emptied_early::wait(judging, pool))
+            .or_else(|| consolidated_early::wait(judging, pool))
             .or_else(|| vanished::wait(judging, pool))
             .or_else(|| port_held::wait(judging, pool))
             .or_else(|| {

@@ -620,6 +620,13 @@ impl ClusterState {
         self.events.with_prefix(kind, "").map(|(_, event)| event)
     }
 
+    /// Events of kubelets about pods, those of Nodes that are gone included.
+    pub fn events_of_kubelets(&self) -> impl Iterator<Item = &Event> {
+        self.asks(Input::Events);
+        let without_host = self.events_of_kind("Pod").filter(|event| event.reporter() == "kubelet");
+        self.events.with_prefix(KUBELET_ABOUT_PODS, "").map(|(_, event)| event).chain(without_host)
+    }
+
     /// Events about Nodes that do not exist, each with the Node's name.
     pub fn events_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
         self.asks(Input::Events);

@@ -178,6 +178,7 @@ pub const ALL: &[&Rule] = &[
     &launch::no_instance_type_has_room::RULE,
     &launch::label_not_offered::RULE,
     &taints::taint_not_awaited::RULE,
+    &launch::consolidated_too_soon::RULE,
     &launch::port_held_everywhere::RULE,
     &launch::daemon_set_not_counted::RULE,
     &launch::machine_smaller_than_reckoned::RULE,

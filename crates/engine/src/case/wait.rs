@@ -89,6 +89,8 @@ pub enum Symptom {
     DriftsAtOnce,
     /// Machines of the NodePool are removed as empty before the pod gets there that they are made for.
     EmptiedEarly,
+    /// Machines of the NodePool are consolidated before a pod has started on them.
+    ConsolidatedEarly,
     /// On each machine that is made for a pod the port is taken that it asks for.
     PortHeld,
     /// Many machines of the NodePool wait for Karpenter, which takes on one after the other.

@@ -1,6 +1,7 @@
 //! Nodes that are never launched: node class, NodePool, image, capacity, Karpenter itself.
 
 pub mod arn_instead_of_name;
+pub mod consolidated_too_soon;
 pub mod daemon_set_not_counted;
 pub mod dra_requests_refused;
 pub mod drifts_at_once;
