@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::explain::launch_error::{FaultIn, LaunchError};
 use crate::objects::Requirement;
+use crate::upstream::gpus::{is_category, is_family};
 
 /// The instance types that share one vCPU quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,20 +37,14 @@ const BUCKETS: &[(&[&str], &str, &str, &str, &str)] = &[
 
 const TYPE: &str = "node.kubernetes.io/instance-type";
 
-/// Labels with which a NodePool chooses instance types.
-const FAMILIES: [&str; 5] = [
-    TYPE,
-    "karpenter.k8s.aws/instance-family",
-    "eks.amazonaws.com/instance-family",
-    "karpenter.k8s.aws/instance-category",
-    "eks.amazonaws.com/instance-category",
-];
-
 /// The one bucket of all that may be launched.
 pub(super) fn bucket(case: &Case, spot: bool) -> Option<Bucket> {
     let requirements = requirements(case)?;
-    let named =
-        FAMILIES.into_iter().find_map(|key| requirements.iter().find(|r| r.key == key && r.operator == "In"))?;
+    let is_type = |key: &str| key == TYPE;
+    let keys: [&dyn Fn(&str) -> bool; 3] = [&is_type, &is_family, &is_category];
+    let named = keys
+        .into_iter()
+        .find_map(|is_key| requirements.iter().find(|r| is_key(r.key.as_str()) && r.operator == "In"))?;
     let mut buckets = named.values.iter().map(|value| bucket_of(value, spot));
     let first = buckets.next()??;
     buckets.all(|other| other == Some(first)).then_some(first)

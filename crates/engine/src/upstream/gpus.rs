@@ -13,6 +13,11 @@ pub fn is_family(key: &str) -> bool {
     about_instance(key) == Some("family")
 }
 
+/// Whether the label has the letters of the instance family.
+pub fn is_category(key: &str) -> bool {
+    about_instance(key) == Some("category")
+}
+
 /// Whether only a type with a GPU meets it: without one, no type has the label.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `computeRequirements` (`info.GpuInfo`).
 pub fn requires_gpu(requirement: &Requirement) -> bool {
@@ -116,5 +121,8 @@ mod tests {
             assert!(!requires(key, operator), "{key} {operator}");
         }
         assert!(is_family("eks.amazonaws.com/instance-family") && !is_family("node.kubernetes.io/instance-type"));
+        assert!(
+            is_category("eks.amazonaws.com/instance-category") && !is_category("eks.amazonaws.com/instance-family")
+        );
     }
 }
