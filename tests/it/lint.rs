@@ -777,11 +777,9 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("649-windows-on-a-type-too-new", "a resource that is awaited"),
     ("650-second-node-role-is-not-mapped", "that nobody joins, for there may be an access entry"),
     ("653-cilium-left-its-taint-was-kept", "a taint that stays"),
-    ("127-gpu-quota-is-zero", "what AWS denies"),
     ("301-vcpu-quota-for-gpu-bucket", "what AWS denies"),
     ("434-spot-quota-of-the-account", "what AWS denies"),
     ("514-service-control-policy-denies-run", "what AWS denies"),
-    ("664-quota-for-gpu-machines-is-zero", "what AWS denies"),
     ("672-gpu-pool-is-at-its-own-limit", "what the machine says"),
     ("673-windows-ipam-was-never-switched-on", "what the machine says"),
     ("676-bottlerocket-1-28-falls-back-to-cgroupfs", "what AWS denies"),
@@ -857,6 +855,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("1641-works-with-the-other-family", "pods that wait"),
     ("1644-one-family-of-the-list", "pods that wait"),
     ("1645-another-one-every-few-minutes", "machines that come out too small"),
+    ("1864-web-preview-shell", "machines that come and go"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
