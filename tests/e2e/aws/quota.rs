@@ -32,6 +32,9 @@ fn the_quota_for_which_a_launch_was_refused_is_told_with_its_size() {
         let evidence = status["evidence"].to_string();
         assert!(evidence.contains(&format!("servicequotas:GetServiceQuota {code}")), "{status:#}");
         assert!(evidence.contains(&format!("\"{value} vCPUs")), "{status:#}");
+        // A quota of 0 is not used up.
+        let is_zero = status["summary"].to_string().contains(") is 0 (");
+        assert_eq!(is_zero, reason == "VCPULimitExceeded", "{status:#}");
         assert!(!questions(&status).contains("get-service-quota"), "{status:#}");
         assert_eq!(run.calls(), ["servicequotas:GetServiceQuota"]);
     }
