@@ -33,16 +33,37 @@ fn check(case: &Case) -> Opinion {
 }
 
 fn correction(line: &str) -> String {
-    match kernel_parameters(line) {
-        Some(parameters) => format!(
+    if let Some(parameters) = kernel_parameters(line) {
+        return format!(
             "Set {parameters} in the image (/etc/sysctl.d), or with sysctl -w in a script of the user data, which runs \
              before the kubelet. Or turn off the kubelet's protectKernelDefaults, which checks them. New nodes get the \
              change."
-        ),
-        None => "Remove or correct the setting that the line names, in the user data or in the image's own \
-                 configuration of the kubelet. New nodes get the change."
-            .to_owned(),
+        );
     }
+    if line.contains("running with swap on is not supported") {
+        return "Turn off swap in the image, or with swapoff -a in a script of the user data, which runs before the \
+                kubelet. Or set failSwapOn: false in the kubelet's configuration. New nodes get the change."
+            .to_owned();
+    }
+    if let Some(resource) = over_reserved(line) {
+        return format!(
+            "Lower what is reserved of {resource} (kubeReserved, systemReserved, evictionHard in spec.kubelet, the \
+             user data or the image) until it is less than what the node has, or launch nodes that have more of it. \
+             New nodes get the change."
+        );
+    }
+    "Remove or correct the setting that the line names, in the user data or in the image's own configuration of the \
+     kubelet. New nodes get the change."
+        .to_owned()
+}
+
+/// The resource of which more is reserved than the node has. Source: kubernetes v1.36.3
+/// pkg/kubelet/cm/node_container_manager_linux.go `validateNodeAllocatable`.
+fn over_reserved(line: &str) -> Option<&str> {
+    let (before, _) = line.split_once(" has a reservation of ")?;
+    let quoted = before.trim_end_matches(['"', '\\']);
+    let resource = quoted.rsplit('"').next()?;
+    (!resource.is_empty() && !resource.contains(char::is_whitespace)).then_some(resource)
 }
 
 /// The kernel parameters that the kubelet insists on, in the notation of sysctl: `kernel.panic=10`.
@@ -59,7 +80,7 @@ fn kernel_parameters(line: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::kernel_parameters;
+    use super::{kernel_parameters, over_reserved};
 
     #[test]
     fn the_line_names_the_parameters_and_what_they_must_be() {
@@ -68,6 +89,18 @@ mod tests {
         assert_eq!(kernel_parameters(line).as_deref(), Some("vm.overcommit_memory=1, kernel.panic=10"));
         for line in ["err=\"invalid Node Allocatable configuration\"", "invalid kernel flag: kernel/panic", ""] {
             assert_eq!(kernel_parameters(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_line_names_the_resource_with_and_without_the_quotes_of_its_log() {
+        let said =
+            r#"Resource "ephemeral-storage" has a reservation of {{8 0} {<nil>} BinarySI} but capacity of {{3 0}"#;
+        for line in [said.to_owned(), said.replace('"', "\\\"")] {
+            assert_eq!(over_reserved(&line), Some("ephemeral-storage"), "{line}");
+        }
+        for line in ["a node has a reservation of 3", "\"\" has a reservation of 3", ""] {
+            assert_eq!(over_reserved(line), None, "{line}");
         }
     }
 }
