@@ -192,7 +192,12 @@ impl Page {
             Risk::Inspect if step.text.starts_with("Save ") => "save it now".to_owned(),
             Risk::Inspect => "check".to_owned(),
             _ => {
-                let does = if step.text.starts_with("Or ") { "or" } else { "fix" };
+                let does = match &step.text {
+                    // It keeps pods off the node, and repairs nothing.
+                    _ if command.starts_with("kubectl cordon ") => "meanwhile",
+                    text if text.starts_with("Or ") => "or",
+                    _ => "fix",
+                };
                 let what = if command.starts_with("aws ") { "your AWS account" } else { "the cluster" };
                 format!("{does} (changes {what})")
             }

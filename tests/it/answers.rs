@@ -406,7 +406,7 @@ fn one_cause_takes_sixteen_lines_at_most_and_no_line_is_wider_than_the_terminal(
             let shown = text(survey, width, false);
             // Commands, names and the user's own words are not broken, so that they can be copied.
             let is_command = |line: &str| {
-                ["check: $ ", "save it now: $ ", "fix (changes ", "or (changes "]
+                ["check: $ ", "save it now: $ ", "fix (changes ", "or (changes ", "meanwhile (changes "]
                     .iter()
                     .any(|begin| line.trim().starts_with(begin))
             };
