@@ -212,6 +212,7 @@ const AWS: &[(&str, &str, &[&str])] = &[
     ("eks", "list-access-entries", &["--cluster-name"]),
     ("eks", "describe-access-entry", &["--cluster-name", "--principal-arn"]),
     ("eks", "associate-access-policy", &["--access-scope", "--cluster-name", "--policy-arn", "--principal-arn"]),
+    ("eks", "create-addon", &["--addon-name", "--cluster-name"]),
     ("eks", "create-access-entry", &["--cluster-name", "--principal-arn", "--type"]),
     ("eks", "delete-access-entry", &["--cluster-name", "--principal-arn"]),
     ("eks", "update-cluster-config", &["--name", "--logging"]),
@@ -299,7 +300,9 @@ fn least_risk(command: &str) -> Risk {
         ["kubectl", "delete", "node" | "nodeclaim"] | ["kubectl", "drain", _] => Risk::Destructive,
         ["kubectl", "apply" | "edit" | "patch" | "scale" | "set", _]
         | ["aws", "eks", "associate-access-policy" | "create-access-entry" | "delete-access-entry"] => Risk::Mutating,
-        ["kubectl", "taint" | "cordon" | "uncordon" | "delete" | "annotate", _] => Risk::LowRisk,
+        ["kubectl", "taint" | "cordon" | "uncordon" | "delete" | "annotate", _] | ["aws", "eks", "create-addon"] => {
+            Risk::LowRisk
+        }
         _ => Risk::Inspect,
     }
 }

@@ -100,8 +100,14 @@ fn check(case: &Case) -> Opinion {
             (!case.is_elsewhere()).then(|| Blame::object("apps/v1", "DaemonSet", "aws-node").namespace("kube-system")),
         )
         .fix(
-            "Install the network plugin before the nodes: on EKS the VPC CNI add-on (DaemonSet aws-node; Terraform: \
-             before_compute = true). This disrupts nothing.",
+            "Install the network plugin: on EKS the VPC CNI add-on (DaemonSet aws-node). This disrupts nothing. Next \
+             time, install it before the nodes (Terraform: before_compute = true).",
+        )
+        .step(
+            Risk::LowRisk,
+            "Install the VPC CNI add-on, if the cluster is to use no other plugin",
+            (!case.is_elsewhere())
+                .then(|| "aws eks create-addon --cluster-name CLUSTER --addon-name vpc-cni".to_owned()),
         )
         .unknown("Does the cluster have a DaemonSet of a network plugin?", "kubectl get daemonsets -A"),
         (None, None) => Finding::new(
