@@ -134,17 +134,25 @@ const OWNERS: &[TaintOwner] = &[
     },
     // cluster-api api/core/v1beta1/common_types.go `NodeUninitializedTaint`.
     TaintOwner {
-        key: "node.cluster.x-k8s.io/uninitialized",
+        key: OF_CLUSTER_API,
         name: "Cluster API",
         daemon_sets: &[],
         remover: Some("Cluster API"),
-        otherwise: Some("it does so only for Nodes of its own Machines, which this is not"),
-        fix: "Keep the taint out of this Node's bootstrap, or run what removes it on Nodes that are not Cluster API's.",
+        otherwise: Some("it does so only for Nodes of its own Machines, and it did not create this one"),
+        fix: "Keep the taint out of this Node's bootstrap, or run a controller that removes it from Nodes that Cluster \
+              API did not create.",
         ready: None,
     },
 ];
 
+const OF_CLUSTER_API: &str = "node.cluster.x-k8s.io/uninitialized";
+
 impl TaintOwner {
+    /// Whether its remover leaves the taint on Nodes that Karpenter launched.
+    pub fn passes_over_karpenters_nodes(&self) -> bool {
+        self.key == OF_CLUSTER_API
+    }
+
     /// Whether a DaemonSet of this name is the owner's.
     pub fn is(&self, daemon_set: &str) -> bool {
         self.daemon_sets.contains(&daemon_set)

@@ -59,18 +59,20 @@ fn check(case: &Case) -> Opinion {
     }
     if !declared {
         let field = "spec.template.spec.startupTaints";
-        finding = finding
-            .with(Evidence::new(
-                format!("NodePool/{pool}"),
-                field,
-                "absent",
-                "Karpenter only waits for declared startup taints",
-            ))
-            .step(
+        finding = finding.with(Evidence::new(
+            format!("NodePool/{pool}"),
+            field,
+            "absent",
+            "Karpenter only waits for declared startup taints",
+        ));
+        // Karpenter would wait forever for a taint that nothing removes from its Nodes.
+        if !owner.passes_over_karpenters_nodes() {
+            finding = finding.step(
                 Risk::Mutating,
                 "Declare the taint as a startup taint, so that Karpenter waits for it",
                 Some(format!("kubectl edit nodepool {pool}")),
             );
+        }
         // Where its agent is well, what is wrong is the NodePool.
         if finding.blame.as_ref().is_some_and(|b| b.kind == "Node") && owner.otherwise.is_none() {
             finding = finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field(field));
