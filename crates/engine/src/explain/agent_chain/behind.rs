@@ -65,6 +65,11 @@ pub(super) fn refused_by_plugin(
                 .step(Risk::Inspect, "See what it installed", log),
         );
     }
+    // client-go asks this address if it has no kubeconfig.
+    // Source: client-go v0.36.3 tools/clientcmd/client_config.go `getDefaultServer`.
+    if says.contains("http://localhost:8080/") {
+        return Some(without_kubeconfig(&owner, agent, says, plugin));
+    }
     if lacks_addresses(says) {
         let why =
             format!("{gets_none}: DaemonSet {set}, whose pod {} is Ready, has no free address on the Node", owner.name);
@@ -95,6 +100,29 @@ pub(super) fn refused_by_plugin(
             .step(Risk::Inspect, "Read its log", log.clone())
             .ask(format!("Which error does pod {} log about it?", owner.name), log),
     )
+}
+
+/// The pod of a plugin writes the plugin's kubeconfig at its start. Two plugins that start at once may overwrite each
+/// other's configuration.
+/// Source: istio cni/pkg/install/kubeconfig.go.
+fn without_kubeconfig(owner: &Agent, agent: &Agent, says: &str, plugin: &str) -> Explanation {
+    let (pod, set) = (owner.name, owner.set);
+    let why = format!(
+        "pod {} gets no network: plugin {plugin} has no kubeconfig, so it asks localhost for the API server ({says}). \
+         Pod {pod} of DaemonSet {set} writes that file when it starts",
+        agent.name
+    );
+    Explanation::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
+        .behind(Link::new(format!("Pod/{pod}"), format!("its plugin {plugin} has no kubeconfig")))
+        .fix(format!(
+            "Delete pod {pod}: its successor writes the kubeconfig of {plugin} again. If new nodes meet this too, \
+             {set} and another network plugin may have started at the same time: update {set}."
+        ))
+        .step(Risk::Mutating, "Restart the pod", format!("kubectl delete pod -n {} {pod}", owner.namespace))
+        .ask(
+            format!("Did pod {pod} write the kubeconfig of {plugin}?"),
+            format!("kubectl logs -n {} {pod} --all-containers --tail=50", owner.namespace),
+        )
 }
 
 /// When the DaemonSet of a plugin is deleted, its configuration, its program and its token stay on the Nodes.
