@@ -10,6 +10,7 @@ use crate::kubelet_stop::KubeletStop;
 use crate::last_words::is_error;
 use crate::quoted::shown;
 use crate::systemd::{CYCLE, FAILED, NOT_STARTED, REACHED, SKIPPED, UP, deleted_job, is_control_end, is_end};
+use crate::table::AVC_DENIED;
 use crate::unit_name::{BEGINS, ENDS, KUBELET, KUBELET_AND_RUNTIME, RUNTIME, UnitName, WAY, is_id};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -754,7 +755,7 @@ fn is_ground(message: &str) -> bool {
         "Out of memory",
         "oom-kill",
         "OOM killer",
-        "avc:  denied",
+        AVC_DENIED,
         "Network is unreachable",
         "No route to host",
         "Temporary failure in name resolution",
