@@ -69,7 +69,7 @@ pub fn why_without(resource: &str, type_or_family: &str) -> Option<NoGpu> {
 
 #[cfg(test)]
 mod tests {
-    use super::{NoGpu, has_no_gpu, is_family, requires_gpu, why_without};
+    use super::{NoGpu, has_no_gpu, is_category, is_family, requires_gpu, why_without};
     use crate::objects::Requirement;
     use serde_json::json;
 
