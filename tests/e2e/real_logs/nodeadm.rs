@@ -59,7 +59,8 @@ const BESIDE: &[&str] = &["Instance details populated{}\"id\":\"{instance}\""];
 
 const NOT_HERE: &[(&str, &str)] = &[
     (
-        "Command failed{}operation error ec2imds{error}
+        "retrying request EC2/{operation}, attempt {attempt}
+        Command failed{}operation error ec2imds{error}
         Command failed{}operation error EC2: {operation}, {error}
         Command failed{}exceeded max wait time for InstanceCondition waiter
         Command failed{}reservation or instance not found

@@ -7,7 +7,7 @@ use crate::explain::logged::{self, Root};
 use crate::explain::lost_lease;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use logs::fact::Trouble;
+use logs::fact::{Fact, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "AwsUnreachable",
@@ -24,6 +24,14 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::AwsUnreachable, Trouble::NoMetadata]) else {
         return Opinion::Silent;
     };
+    let silence = match root.fact.names.get("attempt") {
+        Some(_) => match seconds_apart(root.fact).filter(|seconds| *seconds >= TIMEOUT) {
+            Some(seconds) => Some(seconds),
+            // EC2 may have answered each time: that it does not know the instance yet, or that there are too many calls.
+            None => return Opinion::Silent,
+        },
+        None => None,
+    };
     let fix = if root.fact.trouble == Trouble::NoMetadata {
         "Give the instance a way to its metadata service: check httpEndpoint, httpTokens and hop limit of the node \
          class, and firewalls in user data that block 169.254.169.254. New nodes get the change."
@@ -32,6 +40,13 @@ fn check(case: &Case) -> Opinion {
          accept the instance. This does not disrupt running nodes."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = match silence {
+        Some(seconds) => finding.adding(&format!(
+            "Its calls are {seconds} seconds apart on average. The SDK waits {TIMEOUT} seconds for each connection, so \
+             most likely nothing answers: the subnet has no way to the EC2 API."
+        )),
+        None => finding,
+    };
     if let Some(without) = without_proxy(case, &root) {
         return finding
             .adding(&without)
@@ -56,6 +71,17 @@ fn check(case: &Case) -> Opinion {
         _ => case.class_field("spec.subnetSelectorTerms"),
     };
     finding.blaming(blame).into()
+}
+
+/// The seconds that the SDK waits for a connection.
+/// Source: aws-sdk-go-v2 v1.47.1 aws/transport/http/client.go `DefaultDialConnectTimeout`.
+const TIMEOUT: i64 = 30;
+
+/// The seconds between two lines of a fact, on average.
+fn seconds_apart(fact: &Fact) -> Option<i64> {
+    let (first, last) = fact.first.time.zip(fact.last.time)?;
+    let gaps = i64::try_from(fact.count.checked_sub(1)?).ok()?;
+    last.signed_duration_since(first).num_seconds().checked_div(gaps)
 }
 
 /// A systemd unit only has its own environment, so nodeadm does not get the proxy of bash and the kubelet.
