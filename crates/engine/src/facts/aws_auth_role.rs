@@ -1,7 +1,7 @@
 //! The first questions of the aws-auth rules: whether the machine's role is known to work, and how certain a mistake in
 //! its entry can be.
 
-use crate::api::{Confidence, Stage, Text};
+use crate::api::{Blame, Confidence, Evidence, Stage, Text};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::AwsAuthFacts;
@@ -10,7 +10,8 @@ use crate::facts::access_entry::{self, EntryState};
 use crate::facts::{node_role, role_in_use};
 use crate::objects::input::Input;
 use readers::aws_auth::identity::Identity;
-use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, Verdict};
+use readers::aws_auth::{BOOTSTRAPPERS_GROUP, DataKey, NODES_GROUP, NodeName, RoleMapping, Verdict};
+use readers::source_text;
 
 /// The machine's node role, and the current aws-auth.
 pub(crate) struct RoleInQuestion<'w> {
@@ -48,6 +49,40 @@ fn mapping<'w>(case: &Case<'w>) -> Option<(&'w str, &'w AwsAuthFacts, Text)> {
             .then(|| format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}").into())
     });
     Some((role, auth, (*mapped).clone()?))
+}
+
+/// The entry of aws-auth that makes a node of the role under the name of its session.
+pub(crate) struct SessionEntry<'w> {
+    pub role: &'w str,
+    pub auth: &'w AwsAuthFacts,
+    pub entry: &'w RoleMapping,
+}
+
+impl SessionEntry<'_> {
+    pub(crate) fn evidence(&self) -> Evidence {
+        let span = self.entry.username_span.unwrap_or(self.entry.span);
+        Evidence::new(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            source_text::quoted(&self.auth.map_roles, span),
+            "the session of an instance's role is named after the instance's id",
+        )
+    }
+
+    pub(crate) fn blame(&self) -> Blame {
+        Blame::object("v1", "ConfigMap", "aws-auth")
+            .namespace("kube-system")
+            .field("data.mapRoles")
+            .at(&self.auth.map_roles, self.entry.username_span.unwrap_or(self.entry.span))
+    }
+}
+
+/// Fargate needs that user name. A kubelet on EC2 needs it only if its Node is named after the instance's id.
+pub(crate) fn by_session<'w>(case: &Case<'w>, role: &'w str) -> Option<SessionEntry<'w>> {
+    let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth))?;
+    let Verdict::Mapped(entry) = auth.read.judge(role) else { return None };
+    let is_session = entry.node_name() == Ok(NodeName::InstanceId) && entry.key == DataKey::MapRoles;
+    is_session.then_some(SessionEntry { role, auth, entry })
 }
 
 /// `Err` is the rule's answer where the question does not arise.

@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
+use crate::facts::access_entry::{self, EntryState};
 use crate::facts::aws_auth_role;
 use crate::facts::slip::is_slip;
 use crate::facts::{node_role, role_in_use};
@@ -56,7 +57,7 @@ fn username_fault(entry: &RoleMapping, flaw: &UsernameFlaw) -> String {
 }
 
 fn check(case: &Case) -> Opinion {
-    if let Some(found) = bootstrappers_misspelt(case) {
+    if let Some(found) = named_by_session(case).or_else(|| bootstrappers_misspelt(case)) {
         return found.into();
     }
     let question = match aws_auth_role::ask(case) {
@@ -160,6 +161,56 @@ fn check(case: &Case) -> Opinion {
             Some(commands::EDIT_AWS_AUTH.to_owned()),
         )
         .into()
+}
+
+/// The session of an instance's role is named after the instance's id. The images of these families call the Node by
+/// EC2's private DNS name, unless user data says otherwise.
+/// Sources: aws-iam-authenticator @81b1dab pkg/server/server.go `renderTemplate`; amazon-eks-ami v20251112
+/// nodeadm/internal/api/status.go, templates/al2/runtime/bin/private-dns-name; Bottlerocket
+/// `settings.kubernetes.hostname-override-source`.
+fn named_by_session(case: &Case) -> Option<Finding> {
+    let role = node_role::name(case).filter(|_| case.stage() == Stage::Join)?;
+    let mapping = aws_auth_role::by_session(case, role)?;
+    let username = &mapping.entry.username;
+    // An image of the user's own may name its Node as it likes.
+    let has_image_of_aws = case.class()?.has_alias();
+    let is_named_by_id = case.user_data_naming(&["InstanceIdNodeName", "hostname-override"]).is_some();
+    if !has_image_of_aws || is_named_by_id {
+        return None;
+    }
+    if role_in_use::works(case, &role_in_use::running(case, role)).is_some() {
+        return None;
+    }
+    let is_used = match access_entry::entry_state(case, role) {
+        EntryState::Missing { mode, .. } => mode.reads_aws_auth(),
+        EntryState::NotRead | EntryState::Unseen => true,
+        // An access entry beats aws-auth.
+        EntryState::WrongType { .. } | EntryState::Outlived { .. } | EntryState::Fits(_) => false,
+    };
+    if !is_used {
+        return None;
+    }
+    let confidence = if aws_auth_role::by_entries(case) { Confidence::Possible } else { Confidence::Likely };
+    let finding = Finding::new(
+        confidence,
+        format!(
+            "The entry of the node role {role} in ConfigMap aws-auth has the username {username}, so the API server \
+             knows each kubelet by its instance's id. These kubelets name their Nodes after EC2's private DNS name, so \
+             the API server does not let them create their Nodes."
+        ),
+        mapping.evidence(),
+    )
+    .blaming(mapping.blame())
+    .fix(
+        "Change the username of the entry to system:node:{{EC2PrivateDNSName}}. system:node:{{SessionName}} is for \
+         Fargate, and for nodes that are named after the instance's id.",
+    )
+    .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
+    .unknown(
+        "Did the kubelet log that it is not allowed to modify its Node?",
+        "aws ec2 get-console-output --latest --output text --instance-id INSTANCE",
+    );
+    Some(finding)
 }
 
 /// A group that differs from system:bootstrappers by a letter.

@@ -3,12 +3,13 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::commands;
+use crate::facts::aws_auth_role::{self, SessionEntry};
 use crate::facts::kubelet_without_node::{Attribution, of_this_machine};
 use crate::facts::webhook;
 use crate::objects::Webhook;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use readers::aws_auth::{NodeName, Verdict};
 
 pub static RULE: Rule = Rule {
     cause: "NodeNameRefused",
@@ -90,6 +91,10 @@ fn check(case: &Case) -> Opinion {
         "Does an admission webhook or policy refuse the Node? It leaves the same trace.",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",
     );
+    let finding = match by_session(case).filter(|_| asked.is_none() && !name.starts_with("i-")) {
+        Some(mapping) => of_mapping(finding, &mapping),
+        None => finding,
+    };
     let of_webhook = asked.map(|(kind, config, _)| webhook::blame(kind, &config.metadata.name));
     let blamed = of_webhook.or_else(|| blame(case));
     finding.blaming(blamed.unwrap_or_else(|| Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()))).into()
@@ -112,13 +117,24 @@ fn blame(case: &Case) -> Option<Blame> {
     if let (Some((span, text)), Some(class)) = (override_, class.clone()) {
         return Some(class.field("spec.userData").at(text, span));
     }
-    let role = case.class().and_then(|c| c.spec.role.as_deref());
-    if let (Some(role), Some(auth)) = (role, case.cluster.aws_auth())
-        && let Verdict::Mapped(entry) = auth.read.judge(role)
-        && entry.node_name() == Ok(NodeName::InstanceId)
-    {
-        let blame = Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles");
-        return Some(blame.at(&auth.map_roles, entry.username_span.unwrap_or(entry.span)));
+    by_session(case).map(|mapping| mapping.blame()).or(class)
+}
+
+/// The entry of aws-auth that expects the instance's id, unless user data names the Node.
+fn by_session<'w>(case: &Case<'w>) -> Option<SessionEntry<'w>> {
+    if case.user_data().is_some_and(|(data, _)| data.effective("hostname-override").is_some()) {
+        return None;
     }
-    class
+    aws_auth_role::by_session(case, case.class()?.spec.role.as_deref()?)
+}
+
+fn of_mapping(finding: Finding, mapping: &SessionEntry<'_>) -> Finding {
+    finding
+        .adding(&format!(
+            "ConfigMap aws-auth authenticates it as the instance's id: the entry of {} has the username {}.",
+            mapping.role, mapping.entry.username
+        ))
+        .with(mapping.evidence())
+        .fix("Change the username of the entry to system:node:{{EC2PrivateDNSName}}.")
+        .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
 }

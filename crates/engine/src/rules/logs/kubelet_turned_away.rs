@@ -57,10 +57,12 @@ fn check(case: &Case) -> Opinion {
             "Allow the cluster's role to call ec2:DescribeInstances, as AmazonEKSClusterPolicy does. The authenticator \
              derives the Node name from the instance's private DNS name and rejects terminated instances.",
         )
-    } else if let Some((known, own)) = two_names(&root.fact.last.text) {
+    } else if let Some((known, own)) = two_names(&root.fact.last.text).filter(|(known, _)| has_domain(known)) {
         other_name(case, &root, known, own)
     } else if case.is_elsewhere() {
         by_token(case, &root)
+    } else if let Some((known, own)) = two_names(&root.fact.last.text) {
+        other_user(case, &root, known, own)
     } else if root.fact.trouble == Trouble::Unauthorized
         && let Some(proof) = role_in_use::is_let_in(case)
     {
@@ -106,10 +108,14 @@ fn invalid(case: &Case, root: &Root<'_>) -> Finding {
     finding.blaming(root.user_data(case).filter(|_| is_own))
 }
 
-/// The name by which the API server knows the kubelet, and the name of the kubelet's Node, if both are names of
-/// machines.
-/// Source: kubernetes v1.36.3 plugin/pkg/admission/noderestriction/admission.go `admitNode`.
+/// The name by which the API server knows the kubelet, and the name of the kubelet's Node.
 fn two_names(text: &str) -> Option<(&str, &str)> {
+    let (known, own) = of_node(text).or_else(|| of_lease(text))?;
+    (known != own && !known.is_empty() && !own.is_empty()).then_some((known, own))
+}
+
+/// Source: kubernetes v1.36.3 plugin/pkg/admission/noderestriction/admission.go `admitNode`.
+fn of_node(text: &str) -> Option<(&str, &str)> {
     let (before, after) = text.split_once(" is not allowed to modify node ")?;
     let quoted = |text: &str| matches!(text, "\\" | "");
     let mut before = before.rsplit('"');
@@ -117,8 +123,24 @@ fn two_names(text: &str) -> Option<(&str, &str)> {
     let mut after = after.split('"');
     let (begin, own) = (after.next()?, after.next()?);
     let (known, own) = (known.trim_end_matches('\\'), own.trim_end_matches('\\'));
-    // A username of aws-auth that is no name of a machine has no domain.
-    (quoted(end) && quoted(begin) && known != own && known.contains('.') && !own.is_empty()).then_some((known, own))
+    (quoted(end) && quoted(begin)).then_some((known, own))
+}
+
+/// Source: kubernetes v1.36.3 plugin/pkg/auth/authorizer/node/node_authorizer.go `authorizeLease`.
+fn of_lease(text: &str) -> Option<(&str, &str)> {
+    let (before, _) = text.split_once("can only access node lease with the same name as the requesting node")?;
+    let quotes = ['\\', '"'];
+    let name = |after: &str| {
+        let (_, rest) = before.split_once(after)?;
+        let rest = rest.trim_start_matches(quotes);
+        rest.get(..rest.find(quotes)?)
+    };
+    Some((name("User ")?.strip_prefix("system:node:")?, name("leases.coordination.k8s.io ")?))
+}
+
+/// Whether a name of a machine may be EC2's private DNS name.
+fn has_domain(name: &str) -> bool {
+    name.contains('.')
 }
 
 /// EC2's name of the instance, and so the authenticator's name of its kubelet, differs from the machine's own.
@@ -142,7 +164,19 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
              'Reservations[].Instances[].[PrivateDnsName,PrivateDnsNameOptions,SubnetId]'"
         )
     });
-    let finding = if by_id {
+    let asks_for_id = case
+        .user_data_naming(&["InstanceIdNodeName", "hostname-override-source"])
+        .filter(|_| of_id(own) && !of_id(known));
+    let finding = if let Some(asks_for_id) = asks_for_id {
+        finding
+            .adding("User data names the Node after the instance's id.")
+            .fix(
+                "Remove InstanceIdNodeName (nodeadm) or hostname-override-source (Bottlerocket) from the user data. Or \
+                 give the node role's entry in aws-auth the username system:node:{{SessionName}}. New nodes get the \
+                 change.",
+            )
+            .blaming(asks_for_id)
+    } else if by_id {
         finding
             .fix(
                 "Select subnets in the node class whose instances are named by their address \
@@ -161,6 +195,66 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
         }
     };
     finding.step(Risk::Inspect, "See EC2's name of the instance and how the subnet sets it", look)
+}
+
+/// The name by which the API server knows the kubelet has no domain, so it is not EC2's private DNS name. It is the
+/// name of a session, which is the instance's id, or one that the mapping gives to all.
+/// Sources: aws-iam-authenticator v0.6.13 pkg/server/server.go `renderTemplate`; Amazon EKS user guide, "Create access
+/// entries" (user names by type).
+fn other_user(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
+    let machine = case.instance_id().unwrap_or("the machine");
+    let finding = Finding::new(
+        root.confidence(),
+        format!(
+            "On {machine} the kubelet's name for its Node is {own}, but its user name is system:node:{known}. Because \
+             they differ, the API server treats it as another Node's kubelet and rejects it."
+        ),
+        root.evidence(),
+    );
+    let edit = || Some(commands::EDIT_AWS_AUTH.to_owned());
+    // The log may be that of another machine of the class.
+    let is_session = known.starts_with("i-");
+    let mapping = node_role::name(case).filter(|_| is_session).and_then(|role| aws_auth_role::by_session(case, role));
+    if let Some(mapping) = mapping {
+        return finding
+            .adding(&format!(
+                "ConfigMap aws-auth gives it that user name: the entry of {} has the username {}.",
+                mapping.role, mapping.entry.username
+            ))
+            .with(mapping.evidence())
+            .blaming(mapping.blame())
+            .fix("Change the username of the entry to system:node:{{EC2PrivateDNSName}}.")
+            .step(Risk::Mutating, "Correct the entry", edit());
+    }
+    // No object shows what gives the kubelet that user name.
+    let finding = Finding { confidence: finding.confidence.min(Confidence::Likely), ..finding };
+    let type_ = access_entry::type_for(case);
+    let is_read = aws_auth_role::is_read(case);
+    if is_read == Some(false) || aws_auth_role::mapped(case).is_some() {
+        let entry = node_role::name(case).map(|role| Blame::object("", "EKSAccessEntry", role));
+        let look = node_role::name(case).map(|role| {
+            let cluster = case.cluster_name().unwrap_or("CLUSTER");
+            let arn = commands::role_arn(role, None);
+            format!("aws eks describe-access-entry --cluster-name {cluster} --principal-arn {arn}")
+        });
+        return ask_mode(case, finding)
+            .adding("Most likely the node role has an access entry of another type.")
+            .fix(format!(
+                "Delete the access entry of the node role, and create it again with the type {type_}, whose user name \
+                 is system:node:{{{{EC2PrivateDNSName}}}}."
+            ))
+            .step(Risk::Inspect, "See the type and the user name of the entry", look)
+            .blaming(entry);
+    }
+    let aws_auth = Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles");
+    ask_mode(case, finding)
+        .adding("Most likely the node role's entry in aws-auth has the username system:node:{{SessionName}}.")
+        .fix(format!(
+            "Give the node role's entry in aws-auth the username system:node:{{{{EC2PrivateDNSName}}}}. If the cluster \
+             does not use aws-auth, give the role an access entry of type {type_}."
+        ))
+        .step(Risk::Mutating, "Correct the entry in aws-auth", edit())
+        .blaming((is_read == Some(true)).then_some(aws_auth))
 }
 
 /// A class with another image whose machines join from a subnet that this class has too, while none of this class has
@@ -293,6 +387,16 @@ fn made_anew(finding: Finding, is_forbidden: bool, cluster: &str, role: &str) ->
     )
 }
 
+fn ask_mode(case: &Case, finding: Finding) -> Finding {
+    let cluster = case.cluster_name().unwrap_or("CLUSTER");
+    finding.ask_aws(
+        "Does the cluster use aws-auth, access entries, or both?",
+        format!(
+            "aws eks describe-cluster --name {cluster} --query cluster.accessConfig.authenticationMode --output text"
+        ),
+    )
+}
+
 /// Names what authorizes the node role: aws-auth, access entries, or both. The log does not show which, and correcting
 /// the one that does not apply does not help.
 fn let_in(case: &Case, root: &Root<'_>) -> Finding {
@@ -312,15 +416,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     let finding = root.finding(case).with_all(node_role::name(case).map(|role| {
         Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the role of the machines")
     }));
-    let ask = |finding: Finding| {
-        finding.ask_aws(
-            "Does the cluster use aws-auth, access entries, or both?",
-            format!(
-                "aws eks describe-cluster --name {cluster} --query cluster.accessConfig.authenticationMode --output \
-                 text"
-            ),
-        )
-    };
+    let ask = |finding: Finding| ask_mode(case, finding);
     let with_role = |finding: Finding| match node_role::name(case) {
         Some(role) => made_anew(finding, is_forbidden, cluster, role),
         None => finding,
@@ -376,7 +472,7 @@ mod tests {
     use super::two_names;
 
     #[test]
-    fn two_names_are_read_where_both_are_of_machines() {
+    fn two_names_are_read_in_both_messages() {
         let line = |known: &str, own: &str| {
             format!(
                 r#"err="nodes \"{own}\" is forbidden: node \"{known}\" is not allowed to modify node \"{own}\"" node="{own}""#
@@ -388,7 +484,19 @@ mod tests {
         assert_eq!(two_names(&plain), Some((id, ip)));
         assert_eq!(two_names(&line(ip, ip)), None);
         // The session of a role.
-        assert_eq!(two_names(&line("i-0f04c923e115123af", ip)), None);
+        let session = "i-0f04c923e115123af";
+        assert_eq!(two_names(&line(session, ip)), Some((session, ip)));
+        let why = "can only access node lease with the same name as the requesting node";
+        let of_lease = |user: &str| {
+            let lease = format!(r#"leases.coordination.k8s.io \"{ip}\" is forbidden"#);
+            format!(r#"{lease}: User \"{user}\" cannot get resource \"leases\": {why}"#)
+        };
+        let lease = of_lease(&format!("system:node:{session}"));
+        assert_eq!(two_names(&lease), Some((session, ip)));
+        assert_eq!(two_names(&lease.replace('\\', "")), Some((session, ip)));
+        for user in [&*format!("system:node:{ip}"), "karpenter", ""] {
+            assert_eq!(two_names(&of_lease(user)), None, "{user}");
+        }
         assert_eq!(two_names("is not allowed to modify node"), None);
     }
 }
