@@ -395,6 +395,11 @@ const NOT_HERE: &[(&str, &str)] = &[
     ),
     ("running with swap on is not supported", "it needs a machine with swap"),
     (
+        "failed to run Kubelet: the total amount \"{amount}\" of type \"{resource}\" is not equal to the value \"{wanted}\"
+        failed to run Kubelet: the reserved memory configuration references a NUMA node {numa} that does not exist",
+        "it needs a machine whose NUMA nodes the kubelet sees",
+    ),
+    (
         "Failed to start ContainerManager{}invalid kernel flag: {error}",
         "it needs a machine with other kernel parameters",
     ),

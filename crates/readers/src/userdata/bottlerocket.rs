@@ -174,6 +174,10 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
         let message = format!("settings.kubernetes.{why}: Bottlerocket refuses the whole user data at boot");
         settings.defect(DefectKind::SettingRefused, span, message);
     });
+    if let Some((span, why)) = kubernetes::reserved_huge_pages(kubernetes) {
+        let message = format!("the kubelet exits over its configuration: settings.kubernetes.{why}");
+        settings.defect(DefectKind::InvalidField, span, message);
+    }
     let mut entries: Vec<_> = kubernetes.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
@@ -386,6 +390,26 @@ mod tests {
         assert_eq!(kinds, [DefectKind::TomlWrongType, DefectKind::UnknownSetting]);
         let text = "[settings.kubernetes.memory-manager-reserved-memory.0]\nenabled = true\nmemory = \"1Gi\"\n";
         assert!(read(text, true).defects.is_empty());
+    }
+
+    #[test]
+    fn huge_pages_are_not_reserved_by_the_memory_manager() {
+        let text = |policy: &str, enabled: bool, pages: &str| {
+            let reserved = format!("enabled = {enabled}\nmemory = \"993Mi\"\n{pages}");
+            let policy = format!("[settings.kubernetes]\nmemory-manager-policy = \"{policy}\"\n");
+            format!("{policy}[settings.kubernetes.memory-manager-reserved-memory.0]\n{reserved}")
+        };
+        let pages = "hugepages-2Mi = \"10Mi\"\n";
+        let refused = text("Static", true, pages);
+        assert_eq!(told(&refused), [(DefectKind::InvalidField, "hugepages-2Mi")]);
+        for taken in [
+            text("None", true, pages),
+            text("Static", false, pages),
+            text("Static", true, ""),
+            text("Static", true, "hugepages-2Mi = \"0\"\n"),
+        ] {
+            assert_eq!(told(&taken), [], "{taken}");
+        }
     }
 
     fn told(text: &str) -> Vec<(DefectKind, &str)> {

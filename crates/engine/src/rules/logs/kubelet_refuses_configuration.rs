@@ -1,12 +1,14 @@
 //! The kubelet's log says that it rejects its flags or its configuration.
 
-use crate::api::{Risk, Stage};
+use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::{logged, selinux};
+use crate::explain::logged::{self, Root};
+use crate::explain::selinux;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::Trouble;
+use readers::source_text::Span;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletRefusesConfiguration",
@@ -26,7 +28,10 @@ fn check(case: &Case) -> Opinion {
             let (fix, blamed) = selinux::fix(case);
             (fix.to_owned(), blamed)
         }
-        None => (correction(root.line()), root.user_data(case)),
+        None => match reserved_memory(&root) {
+            Some(fix) => (fix, setting_of_memory_manager(case, &root)),
+            None => (correction(root.line()), root.user_data(case)),
+        },
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(blamed).into()
@@ -55,6 +60,48 @@ fn correction(line: &str) -> String {
     "Remove or correct the setting that the line names, in the user data or in the image's own configuration of the \
      kubelet. New nodes get the change."
         .to_owned()
+}
+
+/// The fix of a reservation that the memory manager refuses: per type, it must equal what is reserved for the node, and
+/// no flag or field reserves huge pages.
+/// Sources: kubernetes v1.36.3 pkg/kubelet/cm/memorymanager/memory_manager.go `validateReservedMemory`,
+/// cmd/kubelet/app/server.go `parseResourceList`; Bottlerocket settings reference,
+/// `settings.kubernetes.memory-manager-reserved-memory`.
+fn reserved_memory(root: &Root<'_>) -> Option<String> {
+    const SETTING: &str = "reservedMemory (in Bottlerocket settings.kubernetes.memory-manager-reserved-memory)";
+    let named = |name: &str| root.fact.names.get(name).map(|value| value.trim_matches(['"', '\\']));
+    if let Some(numa) = named("numa") {
+        return Some(format!(
+            "Remove NUMA node {numa} from {SETTING}, or launch instance types that have it. Most types have only NUMA \
+             node 0. New nodes get the change."
+        ));
+    }
+    let (amount, resource, wanted) = (named("amount")?, named("resource")?, named("wanted")?);
+    if resource.starts_with("hugepages-") {
+        return Some(format!(
+            "Remove {resource} from {SETTING}. The kubelet takes only what kubeReserved, systemReserved and \
+             evictionHard reserve, and they cannot reserve huge pages. New nodes get the change."
+        ));
+    }
+    Some(format!(
+        "Change {resource} in {SETTING} from {amount} to {wanted}, over all NUMA nodes together. That is the sum of \
+         kubeReserved, systemReserved and evictionHard. New nodes get the change."
+    ))
+}
+
+/// The line of user data with the huge pages, else the setting.
+fn setting_of_memory_manager(case: &Case, root: &Root<'_>) -> Option<Blame> {
+    const NAMES: [&str; 3] = ["memory-manager-reserved-memory", "reservedMemory", "reserved-memory"];
+    if root.fact.names.get("resource").is_some_and(|resource| resource.contains("hugepages-")) {
+        return root.user_data(case);
+    }
+    let of_setting = || {
+        let class = case.class()?;
+        let text = class.spec.user_data.as_deref()?;
+        let (start, name) = NAMES.iter().find_map(|name| Some((text.find(name)?, name)))?;
+        Some(Blame::class(class).field("spec.userData").at(text, Span::new(start, start + name.len())))
+    };
+    of_setting().or_else(|| root.user_data(case))
 }
 
 /// The resource of which more is reserved than the node has. Source: kubernetes v1.36.3

@@ -9,7 +9,7 @@ use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::source_text;
-use readers::userdata::{Consequence, DefectKind, known_flags};
+use readers::userdata::{Consequence, DefectKind, Family, known_flags};
 
 pub static RULE: Rule = Rule {
     cause: "UserDataStopsKubelet",
@@ -44,6 +44,8 @@ fn check(case: &Case) -> Opinion {
     let is_complete = match defect.kind {
         // The image may have a file of nodeadm's own with the rest.
         DefectKind::ClusterIncomplete => false,
+        // A newer Bottlerocket may leave out what its kubelet refuses (bottlerocket-core-kit#821).
+        DefectKind::InvalidField => user_data.family != Family::Bottlerocket,
         // The image may have a module with this command.
         DefectKind::CmdletEndsScript => !own_image,
         _ => true,

@@ -62,6 +62,37 @@ pub fn check(table: &DeTable<'_>, by_karpenter: bool, found: &mut impl FnMut(Spa
     }
 }
 
+/// Huge pages among what the memory manager reserves. The kubelet takes only what is reserved for the node too, and
+/// nothing can reserve huge pages for it.
+// kubernetes v1.36.3 pkg/kubelet/cm/memorymanager/memory_manager.go validateReservedMemory, cmd/kubelet/app/server.go
+// parseResourceList; bottlerocket-os/bottlerocket#4754
+pub fn reserved_huge_pages(table: &DeTable<'_>) -> Option<(Span, String)> {
+    const SETTING: &str = "memory-manager-reserved-memory";
+    let DeValue::String(policy) = table.get("memory-manager-policy")?.get_ref() else { return None };
+    let DeValue::Table(nodes) = table.get(SETTING)?.get_ref() else { return None };
+    if &**policy != "Static" {
+        return None;
+    }
+    super::in_order(nodes).find_map(|(node, reserved)| {
+        let DeValue::Table(reserved) = reserved.get_ref() else { return None };
+        if !matches!(reserved.get("enabled")?.get_ref(), DeValue::Boolean(true)) {
+            return None;
+        }
+        let (key, _) = super::in_order(reserved)
+            .find(|(key, amount)| key.get_ref().starts_with("hugepages-") && is_some_amount(amount.get_ref()))?;
+        let message = format!(
+            "{SETTING}.{} reserves {}, which kubeReserved, systemReserved and evictionHard cannot",
+            node.get_ref(),
+            key.get_ref()
+        );
+        Some((super::spanned(key.span()), message))
+    })
+}
+
+fn is_some_amount(value: &DeValue<'_>) -> bool {
+    matches!(value, DeValue::String(text) if text.starts_with(|c: char| ('1'..='9').contains(&c)))
+}
+
 fn of_text(key: &str, text: &str) -> Option<String> {
     if let Some((_, field)) = AS_KUBELET.iter().find(|(setting, _)| *setting == key) {
         if field.ends_with("Percent") && text.parse::<u8>().is_err() {
