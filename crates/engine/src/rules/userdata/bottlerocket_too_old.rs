@@ -38,6 +38,18 @@ const BOOTSTRAP_COMMANDS: Version = Version(1, 22, 0);
 /// "Upgrading to 1.1.0+".
 const RAID0_SINCE: Version = Version(1, 1, 0);
 
+/// The last version that is known to have no image of its own for bootstrap containers.
+/// Sources: bottlerocket-os/bottlerocket#4349; aws/karpenter-provider-aws#8131 (1.30.0).
+const WITHOUT_IMAGE: Version = Version(1, 30, 0);
+
+/// What the version cannot do, and how to correct it.
+struct Problem {
+    summary: String,
+    because: String,
+    blame: Blame,
+    fix: String,
+}
+
 /// The setting, the version that it needs, and where the node class says or causes it.
 struct TooNew {
     setting: &'static str,
@@ -54,7 +66,9 @@ fn check(case: &Case) -> Opinion {
     let Some((image, version)) = machine_image::of(case).and_then(|id| bottlerocket(class, id)) else {
         return Opinion::Silent;
     };
-    let Some(found) = in_user_data(case, class, version).or_else(|| by_karpenter(case, class, version)) else {
+    let too_new = in_user_data(case, class, version).or_else(|| by_karpenter(case, class, version));
+    let problem = too_new.map(|found| unknown(class, image, version, found));
+    let Some(problem) = problem.or_else(|| without_source(case, class, image, version)) else {
         return Opinion::Silent;
     };
     let same_image = |sibling: &&NodeClaim| sibling.status.image_id == claim.status.image_id;
@@ -67,26 +81,84 @@ fn check(case: &Case) -> Opinion {
             format!("NodeClaim {} joined with this image and the same user data", sibling.name()),
         );
     }
-    let TooNew { setting, since, blame, why } = found;
-    let (kind, name) = (&class.kind, class.name());
     let finding = Finding::new(
         Confidence::Likely,
-        format!(
-            "{why} of {kind} {name} puts {setting} into the user data, which Bottlerocket knows since {since}, and the \
-             image {image} is an older version ({version}): it refuses the whole of the user data, and the machine \
-             never joins."
-        ),
-        Evidence::new(
-            format!("{kind}/{name}"),
-            "status.amis[*].name",
-            image,
-            format!("Bottlerocket {version}, and an unknown setting stops its boot"),
-        ),
+        problem.summary,
+        Evidence::new(format!("{}/{}", class.kind, class.name()), "status.amis[*].name", image, problem.because),
     )
-    .blaming(blame)
-    .fix(format!("Take Bottlerocket {since} or later (amiSelectorTerms), or leave the setting out."))
-    .step(Risk::Mutating, "Select a later image, or leave it out", Some(commands::edit(class)));
+    .blaming(problem.blame)
+    .fix(problem.fix)
+    .step(Risk::Mutating, "Correct the user data, or select a later image", Some(commands::edit(class)));
     ask_the_instance(case, finding).into()
+}
+
+fn unknown(class: &NodeClass, image: &str, version: Version, found: TooNew) -> Problem {
+    let TooNew { setting, since, blame, why } = found;
+    Problem {
+        summary: format!(
+            "{why} of {} {} puts {setting} into the user data, which Bottlerocket knows since {since}, and the image \
+             {image} is an older version ({version}): it refuses the whole of the user data, and the machine never \
+             joins.",
+            class.kind,
+            class.name()
+        ),
+        because: format!("Bottlerocket {version}, and an unknown setting stops its boot"),
+        blame,
+        fix: format!("Take Bottlerocket {since} or later (amiSelectorTerms), or leave the setting out."),
+    }
+}
+
+/// Without `source` the file for `bootstrap-containers create-containers` has an empty one, so that program fails, and
+/// so does settings-applier.service, which the boot requires.
+/// Source: bottlerocket v1.20.5 packages/os/{bootstrap-containers-toml,settings-applier.service},
+/// sources/api/thar-be-settings/src/main.rs, sources/models/modeled-types/src/shared.rs `Url`.
+fn without_source(case: &Case, class: &NodeClass, image: &str, version: Version) -> Option<Problem> {
+    if version > WITHOUT_IMAGE {
+        return None;
+    }
+    let (_, text) = case.user_data()?;
+    let span = sourceless(text)?;
+    let container = span.of(text);
+    Some(Problem {
+        summary: format!(
+            "userData of {} {} has [{container}] without source, and Bottlerocket {version} of the image {image} has \
+             no default image for bootstrap containers. So it cannot apply its settings, and the boot stops before \
+             the kubelet.",
+            class.kind,
+            class.name()
+        ),
+        because: format!("Bottlerocket {version}: releases up to {WITHOUT_IMAGE} need the source"),
+        blame: Blame::class(class).field("spec.userData").at(text, span),
+        fix: format!(
+            "Add source to [{container}], or take a Bottlerocket later than {WITHOUT_IMAGE} that has a default image \
+             for bootstrap containers (amiSelectorTerms)."
+        ),
+    })
+}
+
+/// The place of the first table of a bootstrap container that has no `source`.
+fn sourceless(text: &str) -> Option<Span> {
+    const TABLE: &str = "settings.bootstrap-containers.";
+    let (mut table, mut start) = (None, 0);
+    for line in text.split_inclusive('\n') {
+        let at = start + line.len() - line.trim_start().len();
+        start += line.len();
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('[') {
+            if table.is_some() {
+                return table;
+            }
+            let name = header.strip_prefix(TABLE).and_then(|rest| rest.find(']'));
+            table = name.map(|length| Span::new(at + 1, at + 1 + TABLE.len() + length));
+            continue;
+        }
+        // A placeholder may become any line.
+        let is_open = !line.is_empty() && !line.starts_with('#') && !line.contains('=');
+        if is_open || line.trim_start_matches(['"', '\'']).starts_with("source") {
+            table = None;
+        }
+    }
+    table
 }
 
 /// The image's name, and the version in it: `bottlerocket-aws-k8s-1.30-x86_64-v1.21.1-82691b51`.
@@ -125,4 +197,24 @@ fn by_karpenter(case: &Case, class: &NodeClass, version: Version) -> Option<TooN
         blame: Blame::class(class).field("spec.instanceStorePolicy"),
         why: "instanceStorePolicy RAID0",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sourceless;
+
+    #[test]
+    fn a_bootstrap_container_without_source_is_found() {
+        let of = |lines: &str| {
+            let text = format!("[settings.bootstrap-containers.x]\nmode = \"once\"\n{lines}\n[settings.kernel]\n");
+            sourceless(&text).map(|span| span.of(&text).to_owned())
+        };
+        assert_eq!(of("").as_deref(), Some("settings.bootstrap-containers.x"));
+        assert_eq!(of("user-data = \"e30=\"").as_deref(), Some("settings.bootstrap-containers.x"));
+        for lines in ["source = \"public.ecr.aws/a/b:1\"", "\"source\" = \"a\"", "{{ source }}"] {
+            assert_eq!(of(lines), None, "{lines}");
+        }
+        assert!(sourceless("[settings.bootstrap-containers.x]\nmode = \"off\"").is_some());
+        assert!(sourceless("[settings.kubernetes]\nmax-pods = 58\n").is_none());
+    }
 }
