@@ -139,6 +139,7 @@ fn without_source(case: &Case, class: &NodeClass, image: &str, version: Version)
 /// The place of the first table of a bootstrap container that has no `source`.
 fn sourceless(text: &str) -> Option<Span> {
     const TABLE: &str = "settings.bootstrap-containers.";
+    const KEY: &str = "source";
     let (mut table, mut start) = (None, 0);
     for line in text.split_inclusive('\n') {
         let at = start + line.len() - line.trim_start().len();
@@ -154,7 +155,7 @@ fn sourceless(text: &str) -> Option<Span> {
         }
         // A placeholder may become any line.
         let is_open = !line.is_empty() && !line.starts_with('#') && !line.contains('=');
-        if is_open || line.trim_start_matches(['"', '\'']).starts_with("source") {
+        if is_open || line.trim_start_matches(['"', '\'']).starts_with(KEY) {
             table = None;
         }
     }
