@@ -254,7 +254,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     ];
     let owners = managed_by::step(case, finding.blame.as_deref());
     let steps: Vec<FixStep> = finding.steps.into_iter().chain(owners).collect();
-    let disruption = disruption::of_fix(&steps, finding.blame.as_deref(), case.cluster);
+    let disruption = disruption::of_fix(&finding.fix, &steps, finding.blame.as_deref(), case.cluster);
     let documentation = rules::documentation(cause);
     let status = NodeDiagnosisStatus {
         stage: case.stage(),

@@ -3,6 +3,7 @@
 use super::in_service::{Compared, compared_with};
 use crate::api::{Blame, FixStep, Risk, Text};
 use crate::cluster_state::ClusterState;
+use crate::objects::input::Input;
 use crate::upstream::former_words::present_kind;
 use crate::upstream::karpenter::{Karpenter, Version};
 
@@ -60,23 +61,60 @@ enum Effect<'f> {
     Said(String),
 }
 
-/// One sentence for each object that the steps change. If they only read, one about a change of the blamed object. The
-/// first sentence is about the first step that changes something. Later steps that harm no pods have none.
-pub fn of_fix(steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) -> Option<Text> {
+/// One sentence for each object that the steps change. If they only read, or only keep pods away, one about the change of
+/// the blamed object that the advice tells in words. The first sentence is about the first change. Later steps that harm
+/// no pods have none.
+pub fn of_fix(advice: &str, steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) -> Option<Text> {
+    let acting = || steps.iter().filter(|step| step.risk != Risk::Inspect);
+    let is_all_in_words = acting().all(|step| cordoned(step).is_some());
+    let in_advice = blame.filter(|_| is_all_in_words).and_then(|blame| of_advice(advice, blame, cluster));
     let mut effects: Vec<Effect<'_>> = Vec::new();
-    for step in steps.iter().filter(|step| step.risk != Risk::Inspect) {
-        let effect = of_step(step, blame, cluster);
+    for step in acting() {
+        let effect = match cordoned(step).filter(|_| in_advice.is_some()) {
+            Some(node) => Effect::Said(format!("Meanwhile, running pods on Node {node} {AFTER_CORDON}.")),
+            None => of_step(step, blame, cluster),
+        };
         if !effects.contains(&effect) {
             effects.push(effect);
         }
     }
-    if effects.is_empty() {
-        effects.extend(blame.and_then(|blame| of_change(&blame.kind, &blame.name, blame.field.as_deref(), cluster)));
-    }
+    effects.splice(..0, in_advice);
     let harms = |effect: &Effect<'_>| !matches!(effect, Effect::Harmless(_));
     let mut is_first = true;
     effects.retain(|effect| std::mem::take(&mut is_first) || harms(effect));
     (!effects.is_empty()).then(|| in_words(effects).into())
+}
+
+const AFTER_CORDON: &str = "stay, and no new pods start there";
+
+/// The Node that a step cordons. That repairs nothing.
+fn cordoned(step: &FixStep) -> Option<&str> {
+    step.command.as_deref()?.strip_prefix("kubectl cordon ")
+}
+
+/// What the advice does, if it is about the blamed object. It is not if it says to look or to wait, or to install what
+/// is not there.
+fn of_advice<'f>(advice: &str, blame: &'f Blame, cluster: &ClusterState) -> Option<Effect<'f>> {
+    let is_absent = || {
+        cluster.missing(Input::DaemonSets).is_none()
+            && !cluster.daemon_sets().any(|set| set.metadata.name == *blame.name)
+    };
+    if only_looks(advice) || blame.kind == "DaemonSet" && (advice.starts_with("Install ") || is_absent()) {
+        return None;
+    }
+    of_change(&blame.kind, &blame.name, blame.field.as_deref(), cluster)
+}
+
+/// Whether every part of an advice says to look, to wait or to ask AWS.
+fn only_looks(advice: &str) -> bool {
+    const VERBS: [&str; 9] = ["ask", "check", "compare", "find", "look", "name", "read", "see", "wait"];
+    let looks = |part: &str| {
+        let first = part.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default().to_ascii_lowercase();
+        VERBS.contains(&first.as_str()) || part.contains("support case")
+    };
+    let sentences = advice.split(". ").filter(|sentence| !sentence.is_empty());
+    let mut parts = sentences.flat_map(|sentence| sentence.split(" or ")).flat_map(|part| part.split(" and "));
+    !advice.is_empty() && parts.all(looks)
 }
 
 /// One sentence about all objects that Karpenter compares its nodes with, in place of the first of them.
@@ -150,7 +188,7 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
         "uncordon" => return Some(frees(objects.first()?)),
         "cordon" => {
             let node = objects.first()?;
-            return Some(Effect::Harmless(format!("Running pods on Node {node} stay, and no new pods start there.")));
+            return Some(Effect::Harmless(format!("Running pods on Node {node} {AFTER_CORDON}.")));
         }
         "drain" => format!("Evicts the pods of Node {}.", objects.first()?),
         "taint" => return of_taint(objects.get(1)?, objects.get(2)?),
@@ -161,7 +199,8 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
         }
         "rollout" | "set" => {
             let (kind, name) = object(objects.get(1..)?)?;
-            format!("Restarts the pods of {} {name}.", known(kind)?.0)
+            let kind = known(kind)?.0;
+            format!("Restarts the pods of {kind} {name}{}", on_nodes(kind, name, cluster))
         }
         "edit" | "patch" | "scale" if command.contains("finalizers") => {
             "Without the finalizer, the cleanup that it guards is skipped.".to_owned()
@@ -226,7 +265,9 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &Cl
     let (_, change) = KINDS.iter().find(|(known, _)| *known == kind)?;
     let sentence = match change {
         Change::MayReplaceNodes => return Some(of_template(kind, name, field, cluster)),
-        Change::RestartsItsPods => format!("A change of {kind} {name} restarts its pods."),
+        Change::RestartsItsPods => {
+            format!("A change of {kind} {name} restarts its pods{}", on_nodes(kind, name, cluster))
+        }
         Change::LetsEvictionsPass => {
             format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
         }
@@ -238,6 +279,24 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &Cl
         }
     };
     Some(Effect::Said(sentence))
+}
+
+/// How the sentence about the pods of an object ends: on how many Nodes a DaemonSet has them, as far as its status was
+/// read.
+fn on_nodes(kind: &str, name: &str, cluster: &ClusterState) -> String {
+    if kind != "DaemonSet" {
+        return ".".to_owned();
+    }
+    let mut sets = cluster.daemon_sets().filter(|set| set.metadata.name == *name);
+    // Two of one name are in two namespaces.
+    let (Some(set), None) = (sets.next(), sets.next()) else { return ".".to_owned() };
+    let nodes = match set.status.desired_number_scheduled {
+        0 => return ".".to_owned(),
+        1 => "1 node".to_owned(),
+        nodes => format!("{nodes} nodes"),
+    };
+    let none_ready = if set.status.number_ready == 0 { " None of its pods is Ready." } else { "" };
+    format!(" on {nodes}.{none_ready}")
 }
 
 /// The field of a NodePool that a patch sets, if Karpenter does not compare nodes with it.
@@ -330,7 +389,11 @@ mod tests {
     }
 
     fn said_in(cluster: &ClusterState, steps: &[FixStep], blame: Option<&Blame>) -> String {
-        of_fix(steps, blame, cluster).map_or_else(String::new, |text| text.to_string())
+        advised("Correct it.", steps, blame, cluster)
+    }
+
+    fn advised(advice: &str, steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) -> String {
+        of_fix(advice, steps, blame, cluster).map_or_else(String::new, |text| text.to_string())
     }
 
     fn told(risk: Risk, command: &str) -> String {
@@ -385,6 +448,70 @@ mod tests {
         assert_eq!(said(&steps, Some(&blame)), "A change of DaemonSet aws-node restarts its pods.");
         assert_eq!(said(&steps, None), "");
         assert_eq!(said(&[], None), "");
+    }
+
+    #[test]
+    fn an_advice_to_look_or_to_wait_has_no_risk() {
+        let class = Blame::object("karpenter.k8s.aws/v1", "EC2NodeClass", "default");
+        let advised = |advice: &str| advised(advice, &[], Some(&class), &ClusterState::default());
+        for advice in [
+            "Wait, or find the program that calls EC2 so often.",
+            "Wait. If the error lasts, open a support case with AWS and name the request id from Karpenter's log.",
+            "Read the log of pod a: it names the reason.",
+        ] {
+            assert_eq!(advised(advice), "", "{advice}");
+        }
+        for advice in [
+            "Wait until it is available: launches then succeed by themselves. Until then, pin the image that works.",
+            "Find what reconfigures the network, and remove it.",
+            "Look at the kubelet's log. Then replace the node.",
+        ] {
+            assert!(advised(advice).contains("drift"), "{advice}");
+        }
+    }
+
+    /// A cluster with DaemonSet aws-node, and the numbers of its pods.
+    fn with_daemon_set(desired: u32, ready: u32) -> ClusterState {
+        let mut state = ClusterState::default();
+        state.mark(Input::DaemonSets, Availability::Read);
+        let set = json!({
+            "metadata": { "name": "aws-node", "namespace": "kube-system" },
+            "status": { "desiredNumberScheduled": desired, "numberReady": ready },
+        });
+        state.apply(Object::from_value(Input::DaemonSets, set).unwrap(), DateTime::UNIX_EPOCH);
+        state
+    }
+
+    #[test]
+    fn pods_of_a_daemon_set_restart_on_as_many_nodes_as_it_has() {
+        let set = Blame::object("apps/v1", "DaemonSet", "aws-node");
+        let says = |desired: u32, ready: u32| said_in(&with_daemon_set(desired, ready), &[], Some(&set));
+        assert_eq!(says(3, 2), "A change of DaemonSet aws-node restarts its pods on 3 nodes.");
+        let none = "A change of DaemonSet aws-node restarts its pods on 1 node. None of its pods is Ready.";
+        assert_eq!(says(1, 0), none);
+        assert_eq!(says(0, 0), "A change of DaemonSet aws-node restarts its pods.");
+        let absent = Blame::object("apps/v1", "DaemonSet", "cilium");
+        assert_eq!(said_in(&with_daemon_set(3, 2), &[], Some(&absent)), "");
+        let install = "Install a network plugin, for example the VPC CNI add-on (DaemonSet aws-node).";
+        assert_eq!(advised(install, &[], Some(&set), &ClusterState::default()), "");
+    }
+
+    #[test]
+    fn a_cordon_stands_beside_the_change_that_the_advice_tells() {
+        let cordon = FixStep {
+            text: "Keep new pods off this node".into(),
+            command: Some("kubectl cordon n1".to_owned()),
+            risk: Risk::LowRisk,
+        };
+        let class = Blame::object("karpenter.k8s.aws/v1", "EC2NodeClass", "default").field("spec.userData");
+        let steps = [cordon];
+        assert_eq!(
+            said_in(&cluster(2, "1.14.1"), &steps, Some(&class)),
+            "A change of EC2NodeClass default lets Karpenter replace its 2 nodes in service (drift), so their pods \
+             move. Meanwhile, running pods on Node n1 stay, and no new pods start there."
+        );
+        let node = Blame::object("v1", "Node", "n1");
+        assert_eq!(said(&steps, Some(&node)), "Running pods on Node n1 stay, and no new pods start there.");
     }
 
     #[test]

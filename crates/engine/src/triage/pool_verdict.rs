@@ -140,7 +140,7 @@ impl PoolFacts<'_> {
         if let Some(fix) = status.fix.as_mut().filter(|_| !advice.is_empty()) {
             fix.steps.truncate(STEPS.saturating_sub(advice.len()));
             fix.steps.extend(advice);
-            fix.disruption = disruption::of_fix(&fix.steps, status.blame.as_deref(), cluster);
+            fix.disruption = disruption::of_fix(&fix.summary, &fix.steps, status.blame.as_deref(), cluster);
         }
         status.machines = Some(Box::new(machines));
         status.earlier = standing.map(|s| s.earlier.clone()).unwrap_or_default();
