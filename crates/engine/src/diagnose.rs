@@ -29,6 +29,7 @@ use crate::case::{Case, duration};
 use crate::cluster_state::Subject;
 use crate::cluster_state::memo::Memo;
 use crate::explain;
+use crate::explain::unwrapped::unwrapped;
 use crate::facts;
 use crate::objects::former::inline_of;
 use crate::objects::input::Input;
@@ -224,7 +225,11 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         .filter(|(_, other)| finding.confidence != Confidence::Certain || other.confidence == Confidence::Certain)
         // A chain that ends at the same object is the same explanation, from another symptom.
         .filter(|(_, other)| other.chain.is_empty() || finding.chain.is_empty() || other.blame != finding.blame)
-        .map(|(rule, f)| Alternative { cause: rule.cause.into(), confidence: f.confidence, summary: f.summary })
+        .map(|(rule, f)| Alternative {
+            cause: rule.cause.into(),
+            confidence: f.confidence,
+            summary: unwrapped(&f.summary),
+        })
         .collect();
     let stated = suspects::Stated { cause, confidence: finding.confidence };
     let excluded = |suspect: &str| {
@@ -239,7 +244,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     };
     let evidence = completed(case, finding.evidence);
     let known = rule.is_some();
-    let summary = Text::from(finding.summary);
+    let summary = Text::from(unwrapped(&finding.summary));
     let condition = |type_: &'static str, holds: bool, reason: &'static str, message: Text| Condition {
         type_: type_.into(),
         status: if holds { "True" } else { "False" }.into(),

@@ -28,6 +28,7 @@ pub(crate) mod shut_budget;
 pub(crate) mod spent_budget;
 pub mod startup_taints;
 pub mod taint_writer;
+pub(crate) mod unwrapped;
 pub(crate) mod user_data_line;
 pub(crate) mod vcpu_quota;
 pub(crate) mod volume_attachments;

@@ -61,9 +61,9 @@ enum Effect<'f> {
     Said(String),
 }
 
-/// One sentence for each object that the steps change. If they only read, or only keep pods away, one about the change of
-/// the blamed object that the advice tells in words. The first sentence is about the first change. Later steps that harm
-/// no pods have none.
+/// One sentence for each object that the steps change. If they only read, or only keep pods away, one about the change
+/// of the blamed object that the advice tells in words. The first sentence is about the first change. Later steps that
+/// harm no pods have none.
 pub fn of_fix(advice: &str, steps: &[FixStep], blame: Option<&Blame>, cluster: &ClusterState) -> Option<Text> {
     let acting = || steps.iter().filter(|step| step.risk != Risk::Inspect);
     let is_all_in_words = acting().all(|step| cordoned(step).is_some());
