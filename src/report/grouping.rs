@@ -119,6 +119,14 @@ pub fn fate(group: &[Diagnosed], now: DateTime<Utc>) -> Option<String> {
     })
 }
 
+/// The command that keeps the evidence, if Karpenter deletes it before the cause is proven.
+pub fn saving(group: &[Diagnosed], now: DateTime<Utc>) -> Option<&'static str> {
+    let (_, status) = group.first()?;
+    let is_open = status.confidence != Confidence::Certain && status.ended_at.is_none();
+    let (at, _) = deadline(group)?;
+    (is_open && at > now).then_some(unknown::SAVE)
+}
+
 /// When Karpenter deletes the first of them, and which that is.
 pub fn deadline<'d>(group: &[Diagnosed<'d>]) -> Option<(DateTime<Utc>, &'d str)> {
     let open = group.iter().filter(|(_, status)| status.ended_at.is_none());

@@ -91,6 +91,7 @@ impl Page {
         if let Some(fate) = grouping::fate(group, self.style.now) {
             self.line(2, &fate);
         }
+        let below_fate = self.out.len();
         if let Some(blame) = &status.blame {
             self.blame(blame);
         }
@@ -98,6 +99,18 @@ impl Page {
             self.details(status);
         } else {
             self.next_step(&first.spec.subject.name, status, from);
+        }
+        if let Some(command) = grouping::saving(group, self.style.now) {
+            self.save(command, from, below_fate);
+        }
+    }
+
+    /// Puts the command that keeps the evidence at its place, if the verdict that begins at `from` has room for it and
+    /// does not have it already.
+    fn save(&mut self, command: &str, from: usize, place: usize) {
+        let has_room = self.style.details || self.has_room(from);
+        if has_room && !self.out[from..].contains(command) {
+            self.out.insert_str(place, &format!("    {SAVING}: $ {command}\n"));
         }
     }
 
@@ -189,7 +202,7 @@ impl Page {
             self.line(4, &step.text);
         }
         let label = match step.risk {
-            Risk::Inspect if step.text.starts_with("Save ") => "save it now".to_owned(),
+            Risk::Inspect if step.text.starts_with("Save ") => SAVING.to_owned(),
             Risk::Inspect => "check".to_owned(),
             _ => {
                 let does = match &step.text {
@@ -315,6 +328,9 @@ impl Page {
         }
     }
 }
+
+/// The label of the command that keeps the evidence.
+const SAVING: &str = "save it now";
 
 /// Of one verdict at most: what a tired reader takes in at a glance.
 const LINES: usize = 16;

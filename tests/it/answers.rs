@@ -244,6 +244,18 @@ fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
 }
 
 #[test]
+fn evidence_that_karpenter_soon_deletes_has_the_command_that_keeps_it() {
+    const CERTAIN: &str = "tests/cases/06-node-label-refused-by-kubelet/cluster.yaml";
+    const OPEN: &str = "tests/cases/125-custom-al2023-image-without-nodeconfig/cluster.yaml";
+    let answer = run(&["diagnose", "-f", OPEN, "--now", "2025-12-17T19:10:00Z"], "");
+    let fate = "Karpenter deletes custom-4fm7z in 1m (2025-12-17T19:11:00Z), and the evidence with it.";
+    answer.says(&[&format!("{fate} save it now: $ nodewhy collect > nodewhy-dump.json")]);
+    let answer = run(&["diagnose", "-f", CERTAIN], "");
+    answer.says(&["and the evidence with it."]);
+    assert!(!answer.out.contains("save it now"), "it is proven: {}", answer.out);
+}
+
+#[test]
 fn a_command_that_changes_the_cluster_says_so() {
     let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
     dump.diagnose(&[]).says(&["fix (changes the cluster): $ kubectl edit ec2nodeclass default"]);

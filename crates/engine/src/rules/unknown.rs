@@ -11,6 +11,9 @@ use crate::objects::{Node, NodeClaim, NodePool};
 
 pub const CAUSE: &str = "Unknown";
 
+/// Keeps what a deleted machine takes with it.
+pub const SAVE: &str = "nodewhy collect > nodewhy-dump.json";
+
 /// The page of this verdict.
 pub const PAGE: &str = include_str!("../../pages/Unknown.md");
 
@@ -84,11 +87,7 @@ pub fn finding(case: &Case) -> Finding {
     };
     finding
         .fix("Run the command of each open question while the machine still exists. These commands disrupt nothing.")
-        .step(
-            Risk::Inspect,
-            "Save the evidence before Karpenter deletes the machine",
-            Some("nodewhy collect > nodewhy-dump.json".to_owned()),
-        )
+        .step(Risk::Inspect, "Save the evidence before Karpenter deletes the machine", Some(SAVE.to_owned()))
 }
 
 /// No rule judges an image by what its class selects now.
