@@ -144,7 +144,19 @@ impl Page {
             }
             None => {}
         }
-        self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
+        self.more(name, page, from);
+    }
+
+    /// Where the rest is. A text that was cut has its end there. This line never takes a second one.
+    fn more(&mut self, name: &str, page: &str, from: usize) {
+        const INDENT: usize = 2;
+        let whole = format!("more: nodewhy diagnose {name} (the whole fix); nodewhy explain {page}");
+        let is_cut = self.out[from..].lines().any(|line| line.ends_with(CUT) || line.trim() == "…");
+        if is_cut && whole.chars().count() + INDENT <= self.style.width {
+            self.line(INDENT, &whole);
+        } else {
+            self.line(INDENT, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
+        }
     }
 
     /// The suspects after the first.
@@ -345,9 +357,12 @@ fn depends(step: &str) -> bool {
     ["Or ", "Only ", "If "].iter().any(|begin| step.starts_with(begin)) || step.contains(" if ")
 }
 
+/// The end of a text of which only the first sentence is shown.
+const CUT: &str = ". …";
+
 fn first_sentence(text: &str) -> String {
     match text.split_once(". ") {
-        Some((first, _)) => format!("{first}. …"),
+        Some((first, _)) => format!("{first}{CUT}"),
         None => text.to_owned(),
     }
 }

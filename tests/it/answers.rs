@@ -249,7 +249,7 @@ fn evidence_that_karpenter_soon_deletes_has_the_command_that_keeps_it() {
     const OPEN: &str = "tests/cases/125-custom-al2023-image-without-nodeconfig/cluster.yaml";
     let answer = run(&["diagnose", "-f", OPEN, "--now", "2025-12-17T19:10:00Z"], "");
     let fate = "Karpenter deletes custom-4fm7z in 1m (2025-12-17T19:11:00Z), and the evidence with it.";
-    answer.says(&[&format!("{fate} save it now: $ nodewhy collect > nodewhy-dump.json")]);
+    answer.says(&[format!("{fate} save it now: $ nodewhy collect > nodewhy-dump.json").as_str()]);
     let answer = run(&["diagnose", "-f", CERTAIN], "");
     answer.says(&["and the evidence with it."]);
     assert!(!answer.out.contains("save it now"), "it is proven: {}", answer.out);
@@ -448,6 +448,7 @@ fn a_likely_cause_has_its_fix_beside_its_suspects() {
         "KubeletStopped (Likely)",
         "suspect (not proven): InstanceEnded",
         "fix: Replace the node, which removes its pods. …",
+        "more: nodewhy diagnose n1 (the whole fix); nodewhy explain KubeletStopped",
     ]);
 }
 
