@@ -234,6 +234,18 @@ mod tests {
         remediation: RemediationFlags,
     }
 
+    #[derive(Parser)]
+    struct Waits {
+        #[command(flatten)]
+        thresholds: ThresholdFlags,
+    }
+
+    #[test]
+    fn lint_waits_as_long_as_the_flags_say_by_default() {
+        let flags = Waits::try_parse_from(["nodewhy"]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(Thresholds::from(&flags.thresholds), Thresholds::default());
+    }
+
     #[test]
     fn values_below_what_a_guard_rests_on_are_refused_where_taints_are_removed() {
         const DAY: u32 = 24 * 60 * 60;

@@ -549,6 +549,22 @@ mod tests {
     }
 
     #[test]
+    fn every_metric_is_on_the_page_of_metrics() {
+        let text = busy().encode_plain().unwrap();
+        let names: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '))
+            .map(|(name, _)| name)
+            .collect();
+        assert!(names.len() > 15, "{names:?}");
+        let page = include_str!("../../docs/metrics.md");
+        // Prometheus adds `_total` to the samples of a counter, and OpenMetrics leaves it out of the name.
+        let is_described = |name: &str| page.contains(&format!("`{name}"));
+        let missing: Vec<_> = names.iter().filter(|name| !is_described(name)).collect();
+        assert!(missing.is_empty(), "docs/metrics.md lacks {missing:?}");
+    }
+
+    #[test]
     fn no_series_outlives_its_reason() {
         let metrics = busy();
         metrics.open(std::iter::empty());

@@ -48,7 +48,7 @@ pub struct Rule {
     pub lint: bool,
     /// The versions it is about, in words.
     pub versions: &'static str,
-    /// The page, which is its test too.
+    /// The page. Its examples are in `tests/causes`.
     pub page: &'static str,
     pub check: fn(&Case) -> Opinion,
 }
