@@ -25,6 +25,7 @@ pub(crate) mod pulls_by_image;
 pub mod repair;
 pub(crate) mod selinux;
 pub(crate) mod shut_budget;
+pub(crate) mod sibling_got_through;
 pub(crate) mod spent_budget;
 pub mod startup_taints;
 pub mod taint_writer;

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::explain::sibling_got_through::{self, Destination};
 use crate::explain::{logged, lost_lease};
 use crate::facts::network_plugin::KUBE_PROXY;
 use crate::objects::Pod;
@@ -14,7 +15,7 @@ pub static RULE: Rule = Rule {
     cause: "ApiServerUnreachable",
     summary: "The kubelet logged that it does not reach the API server: the name, the route or a firewall is wrong",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::Pods, Input::Logs],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only in logs",
     page: include_str!("../../../pages/ApiServerUnreachable.md"),
@@ -62,6 +63,9 @@ fn check(case: &Case) -> Opinion {
                  do not know the endpoint's name. New nodes get the change.",
             )
             .into();
+    }
+    if let Some(sibling) = sibling_got_through::sibling(case, Destination::ApiServer) {
+        return sibling.in_finding(case, finding).into();
     }
     // The name and its zone are the cluster's.
     let zone = || Some(Blame::object("", "Route53HostedZone", endpoint(&root.fact.last.text)?));

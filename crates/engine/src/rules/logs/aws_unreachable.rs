@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::explain::logged::{self, Root};
 use crate::explain::lost_lease;
+use crate::explain::sibling_got_through::{self, Destination};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::{Fact, Trouble};
@@ -13,7 +14,7 @@ pub static RULE: Rule = Rule {
     cause: "AwsUnreachable",
     summary: "The machine logged that it does not reach EC2, EKS, ECR or its own metadata service",
     stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only in logs",
     page: include_str!("../../../pages/AwsUnreachable.md"),
@@ -40,10 +41,14 @@ fn check(case: &Case) -> Opinion {
          accept the instance. This does not disrupt running nodes."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    // Of the metadata service the subnet decides nothing.
+    let is_of_way = root.fact.trouble != Trouble::NoMetadata;
+    let sibling = if is_of_way { sibling_got_through::sibling(case, Destination::Aws) } else { None };
     let finding = match silence {
         Some(seconds) => finding.adding(&format!(
             "Its calls are {seconds} seconds apart on average. The SDK waits {TIMEOUT} seconds for each connection, so \
-             most likely nothing answers: the subnet has no way to the EC2 API."
+             most likely nothing answers{}.",
+            if sibling.is_none() { ": the subnet has no way to the EC2 API" } else { "" }
         )),
         None => finding,
     };
@@ -64,6 +69,9 @@ fn check(case: &Case) -> Opinion {
     }
     if let Some((says, fix)) = without_fips(case, &root) {
         return finding.adding(&says).fix(fix).blaming(case.class_field("spec.amiSelectorTerms")).into();
+    }
+    if let Some(sibling) = sibling {
+        return sibling.in_finding(case, finding).into();
     }
     let blame = match root.fact.trouble {
         Trouble::NoMetadata => root.user_data(case),
