@@ -9,8 +9,8 @@ use crate::journey::Journey;
 use crate::kubelet_stop::KubeletStop;
 use crate::last_words::is_error;
 use crate::quoted::shown;
+use crate::selinux::is_refusal;
 use crate::systemd::{CYCLE, FAILED, NOT_STARTED, REACHED, SKIPPED, UP, deleted_job, is_control_end, is_end};
-use crate::table::AVC_DENIED;
 use crate::unit_name::{BEGINS, ENDS, KUBELET, KUBELET_AND_RUNTIME, RUNTIME, UnitName, WAY, is_id};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -407,10 +407,10 @@ impl Failed {
         let own = |near: &&Near| self.unit.is_of(&near.program) || near.unit.is_some() && near.unit == self.unit.id;
         let said: Vec<&Near> = self.near.iter().filter(own).collect();
         let said = if said.is_empty() { self.behind.iter().collect() } else { said };
-        let is_refusal = |near: &&Near| refuses_module(&near.said.text);
-        let said = if said.is_empty() { self.near.iter().filter(|near| !is_refusal(near)).collect() } else { said };
+        let is_of_module = |near: &&Near| refuses_module(&near.said.text);
+        let said = if said.is_empty() { self.near.iter().filter(|near| !is_of_module(near)).collect() } else { said };
         let is_refused = said.iter().any(|near| tells_of_refusal(&near.said.text));
-        let refusal = self.near.iter().rfind(is_refusal).filter(|_| is_refused).map(|near| near.said.clone());
+        let refusal = self.near.iter().rfind(is_of_module).filter(|_| is_refused).map(|near| near.said.clone());
         let ground = self.near.iter().filter(|near| near.is_ground && !said.iter().any(|own| own.said == near.said));
         BootStep {
             unit: self.unit.in_words(),
@@ -743,7 +743,7 @@ fn tells_of_refusal(message: &str) -> bool {
 /// block/blk-core.c, fs/ext4/super.c, fs/xfs/xfs_message.c, mm/oom_kill.c, security/selinux/avc.c,
 /// drivers/net/ethernet/amazon/ena/ena_netdev.c; glibc's texts of errno.
 fn is_ground(message: &str) -> bool {
-    const TEXTS: [&str; 20] = [
+    const TEXTS: [&str; 19] = [
         "I/O error",
         "EXT4-fs error",
         "EXT4-fs warning",
@@ -755,7 +755,6 @@ fn is_ground(message: &str) -> bool {
         "Out of memory",
         "oom-kill",
         "OOM killer",
-        AVC_DENIED,
         "Network is unreachable",
         "No route to host",
         "Temporary failure in name resolution",
@@ -774,5 +773,6 @@ fn is_ground(message: &str) -> bool {
         .iter()
         .filter(|text| message.contains(**text))
         .any(|text| !ALSO_CALM.contains(text) || BAD.iter().any(|word| lower.contains(word)))
+        || is_refusal(message)
         || refuses_module(message)
 }
