@@ -260,6 +260,16 @@ impl Karpenter {
         self.version >= Version(1, 14, 0) && matches!(key, "karpenter.sh/registered" | "karpenter.sh/initialized")
     }
 
+    /// Whether the template of a NodePool may have this label of kubernetes.io or k8s.io, if it is no
+    /// well-known one. Up to 1.8 only a few domains there are free.
+    /// core pkg/apis/v1/labels.go `LabelDomainExceptions` and the schema of NodePools (v1.8.2), without them in v1.9.0
+    /// (core#2586); karpenter-provider-aws v1.8.7 ships v1.8.2, v1.9.0 ships v1.9.0.
+    pub fn takes_kubernetes_label(&self, key: &str) -> bool {
+        const FREE: [&str; 3] = ["kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io"];
+        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+        self.version >= Version(1, 9, 0) || FREE.iter().any(|free| domain.ends_with(free))
+    }
+
     /// Whether it leaves vpc.amazonaws.com/pod-eni out of what instance types have: before 0.19 unless its environment
     /// says otherwise, up to 0.31 unless the ConfigMap karpenter-global-settings does, which is not read.
     /// Sources: karpenter-provider-aws pkg/utils/options/options.go (v0.18.1), pkg/apis/config/settings/settings.go
@@ -421,6 +431,14 @@ mod tests {
         assert!(at("1.2.1").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.3.0").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.14.1").blocks_on_missing_taint(Provider::Aws));
+    }
+
+    #[test]
+    fn labels_of_kubernetes_are_free_since_1_9() {
+        assert!(!at("1.8.7").takes_kubernetes_label("kubernetes.io/lifecycle"));
+        assert!(!at("1.8.7").takes_kubernetes_label("node-role.kubernetes.io/worker"));
+        assert!(at("1.8.7").takes_kubernetes_label("example.node-restriction.kubernetes.io/team"));
+        assert!(at("1.9.0").takes_kubernetes_label("kubernetes.io/lifecycle"));
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! userData gives the kubelet a label that it may not set on itself: it exits at start-up, and no Node ever appears.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage, Text};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use readers::source_text;
+use readers::source_text::{self, Span};
 
 pub static RULE: Rule = Rule {
     cause: "KubeletRefusesLabels",
     summary: "userData passes a node label in a reserved namespace, over which the kubelet exits",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments],
     lint: true,
     versions: "kubelet 1.16 and later",
     page: include_str!("../../../pages/KubeletRefusesLabels.md"),
@@ -50,10 +50,27 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, *span))
-    .fix(
-        "Use another prefix, for example node.kubernetes.io/…, or set the label in the NodePool's template: Karpenter \
-         puts it on the Node itself.",
-    )
+    .fix(fix(case, &refused))
     .step(Risk::Mutating, "Rename or remove the label", Some(format!("kubectl edit ec2nodeclass {name}")))
+    .into()
+}
+
+/// Whether the NodePool's template may have the labels depends on Karpenter.
+fn fix(case: &Case, refused: &[(String, Span)]) -> Text {
+    let Some(karpenter) = case.karpenter() else {
+        return "Use another prefix, for example node.kubernetes.io/…, in userData. With Karpenter 1.9 or newer you can \
+                set the label in the NodePool's template instead: Karpenter puts it on the Node itself."
+            .into();
+    };
+    if refused.iter().all(|(key, _)| karpenter.takes_kubernetes_label(key)) {
+        return "Use another prefix, for example node.kubernetes.io/…, or set the label in the NodePool's template: \
+                Karpenter puts it on the Node itself."
+            .into();
+    }
+    format!(
+        "Use another prefix, for example node.kubernetes.io/…, in userData. Karpenter {} refuses such a label in the \
+         NodePool's template, and 1.9 or newer accepts it.",
+        karpenter.version
+    )
     .into()
 }
