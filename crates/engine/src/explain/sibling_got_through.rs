@@ -4,7 +4,7 @@
 //! made means that it may have got others.
 //! Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go (`hash:"ignore"`).
 
-use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Stage, Unknown, Witness};
 use crate::case::Case;
 use crate::case::extended::EFA;
 use crate::case::finding::Finding;
@@ -104,7 +104,7 @@ impl GotThrough<'_> {
             ));
         finding.confidence = finding.confidence.min(Confidence::Likely);
         if let Some((own, other)) = case.instance_id().zip(sibling.instance_id()) {
-            finding.steps.insert(0, compare(own, other));
+            finding.unknowns.insert(0, difference(own, other));
         }
         match efa(case) {
             Some(efa) => asking_for_route(case, finding, efa),
@@ -113,14 +113,14 @@ impl GotThrough<'_> {
     }
 }
 
-fn compare(own: &str, other: &str) -> FixStep {
+fn difference(own: &str, other: &str) -> Unknown {
     let command = format!(
         "aws ec2 describe-instances --instance-ids {own} {other} --query \
          'Reservations[].Instances[].[InstanceId,InstanceType,SubnetId,SecurityGroups[].GroupId,\
          NetworkInterfaces[].[Attachment.NetworkCardIndex,Attachment.DeviceIndex,InterfaceType,PrivateIpAddress]]'"
     );
-    let text = "Compare subnet, security groups and network interfaces with the node that joined";
-    FixStep { text: text.into(), command: Some(command), risk: Risk::Inspect }
+    let question = "Do subnet, security groups or network interfaces differ from those of the node that joined?";
+    Unknown { source: Witness::Aws, question: question.into(), command: command.into() }
 }
 
 /// How many EFA interfaces Karpenter gave the instance: as many as its pods request.
@@ -139,17 +139,17 @@ fn asking_for_route(case: &Case, finding: Finding, efa: &str) -> Finding {
          newer).",
         finding.fix
     );
-    let finding = finding
+    let mut finding = finding
         .adding(&format!(
             "The instance has EFA interfaces ({EFA}: {efa}), and one of them may hold the default route instead of the \
              first interface."
         ))
         .fix(fix);
-    match case.instance_id() {
-        Some(id) => finding.ask_aws(
-            "Which network interface holds the default route?",
-            format!("aws ec2 get-console-output --latest --output text --instance-id {id} | grep ci-info"),
-        ),
-        None => finding,
+    if let Some(id) = case.instance_id() {
+        let question = "Which network interface holds the default route?";
+        let command = format!("aws ec2 get-console-output --latest --output text --instance-id {id} | grep ci-info");
+        let unknown = Unknown { source: Witness::Aws, question: question.into(), command: command.into() };
+        finding.unknowns.insert(0, unknown);
     }
+    finding
 }
