@@ -20,6 +20,7 @@ pub mod launch_error;
 pub(crate) mod logged;
 pub(crate) mod lost_lease;
 pub mod network_path;
+pub(crate) mod overlay_promise;
 pub mod pull;
 pub(crate) mod pulls_by_image;
 pub mod repair;

@@ -9,6 +9,7 @@ use crate::explain::agent_chain::{last_words, of_pod, without_pod};
 use crate::explain::commands;
 use crate::explain::driver_unit;
 use crate::explain::explanation::{Explanation, Proof};
+use crate::explain::overlay_promise::promised;
 use crate::explain::pull;
 use crate::facts::node_tallies;
 use crate::facts::placement;
@@ -34,6 +35,7 @@ pub static RULE: Rule = Rule {
         Input::Events,
         Input::Pods,
         Input::DaemonSets,
+        Input::Deployments,
         Input::Logs,
     ],
     lint: false,
@@ -504,7 +506,10 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             .fix(format!("Change the pods to request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {
-        if let Some(found) = promised(case, resource).or_else(|| named_after(case, node, resource)) {
+        let promise = promised(case, resource);
+        let is_weak = promise.as_ref().is_none_or(|promise| promise.proof == Proof::None);
+        let agent = if is_weak { named_after(case, node, resource) } else { None };
+        if let Some(found) = agent.or(promise) {
             return found;
         }
         let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise \
@@ -584,31 +589,6 @@ fn named_after(case: &Case, node: &Node, resource: &str) -> Option<Explanation> 
     })?;
     let explained = by_agent(&format!("DaemonSet {set}, which has the name of the resource,"), of_pod(case, node, pod));
     Some(Explanation { proof: explained.proof.min(Proof::Open), ..explained })
-}
-
-/// A NodeOverlay makes Karpenter believe that nodes have a resource that nothing advertises there.
-/// Source: core pkg/apis/v1alpha1/nodeoverlay.go `Capacity` (v1.14.1).
-fn promised(case: &Case, resource: &str) -> Option<Explanation> {
-    let overlay = case.cluster.node_overlays().find(|overlay| overlay.spec.capacity.get(resource).is_some())?;
-    let name = &overlay.metadata.name;
-    let why = format!(
-        "NodeOverlay {name} promises it for the instance type, but no device plugin advertises it to the kubelet of \
-         the Node"
-    );
-    let blame =
-        Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", name).field(format!("spec.capacity['{resource}']"));
-    let found = Explanation::unlinked(Proof::Open, why, blame)
-        .fix(format!(
-            "Remove {resource} from NodeOverlay {name} if a separate scheduler counts it, or run a device plugin that \
-             advertises it."
-        ))
-        .step(Risk::Mutating, "Remove it from the overlay", format!("kubectl edit nodeoverlay {name}"));
-    Some(found.with(Evidence::new(
-        format!("NodeOverlay/{name}"),
-        format!("spec.capacity['{resource}']"),
-        overlay.spec.capacity.get(resource).unwrap_or_default(),
-        "Karpenter believes that the node has it, and waits until the Node reports it",
-    )))
 }
 
 /// The plugin found no device when it started, and is configured to wait then instead of exiting: nothing restarts it
