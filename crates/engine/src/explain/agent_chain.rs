@@ -91,11 +91,11 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
     match &kept.taint {
         Some(taint) => explanation
             .fix(format!(
-                "Add a toleration for the taint to DaemonSet {name}. An agent that every node needs can tolerate every \
-                 taint (operator: Exists). Its pods restart. Set the toleration in the chart's values, or the next \
-                 release reverts it."
+                "Add a toleration for {} to DaemonSet {name}, and to the chart's values, or the next helm upgrade \
+                 removes it. An agent that every node needs may instead tolerate every taint (operator: Exists).",
+                taint.key
             ))
-            .step(Risk::Mutating, "Add the toleration. The DaemonSet's pods restart", commands::tolerate(set, taint)),
+            .step(Risk::Mutating, "Add the toleration", commands::tolerate(set, taint)),
         None => explanation
             .fix(format!(
                 "Add to the Node the label that DaemonSet {name} requires. Or change the DaemonSet so that it selects \
@@ -110,9 +110,11 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
 fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link)> {
     if taint.key == NOT_READY {
         let why =
-            ". The Node loses the taint only when it is Ready, and for that it needs the pod: they wait for each other";
+            ". The taint is removed only after the Node is Ready, and for that the Node needs the pod: they wait for \
+             each other";
         let node = case.node.map(Node::name).unwrap_or_default();
-        return Some((why.to_owned(), Link::new(format!("Node/{node}"), "it loses the taint only once it is Ready")));
+        let says = "its taint is removed only after it is Ready";
+        return Some((why.to_owned(), Link::new(format!("Node/{node}"), says)));
     }
     if name != KUBE_PROXY && rank(name).is_none() {
         return None;
@@ -120,12 +122,12 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
     let owner = startup_taint::owner(taint)?;
     let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d) && d != name) && !p.is_ready())?;
     let why = format!(
-        ". {} removes that taint only when its pod {} is Ready, and that pod needs the network: they wait for each \
+        ". {} removes that taint only after its pod {} is Ready, and that pod needs the network: they wait for each \
          other",
         owner.remover.unwrap_or(owner.name),
         pod.metadata.name
     );
-    let says = format!("it needs DaemonSet {name}, and the taint goes only once it is Ready");
+    let says = format!("it needs DaemonSet {name}, and the taint is removed only after this pod is Ready");
     Some((why, Link::new(format!("Pod/{}", pod.metadata.name), says)))
 }
 

@@ -96,9 +96,9 @@ pub(super) fn refused_by_plugin(
     Some(
         Explanation::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
             .behind(Link::new(format!("Pod/{}", owner.name), format!("its plugin {plugin} refuses the pod")))
-            .fix(format!("Read the log of pod {}: its plugin refuses pods on this node.", owner.name))
+            .fix(format!("Read the log of pod {}: plugin {plugin} returns an error for pods on this node.", owner.name))
             .step(Risk::Inspect, "Read its log", log.clone())
-            .ask(format!("Which error does pod {} log about it?", owner.name), log),
+            .ask(format!("Which error does pod {} log when plugin {plugin} fails?", owner.name), log),
     )
 }
 
@@ -177,14 +177,14 @@ fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Explanation {
         .ask(format!("Does plugin {plugin} lack something that only pod {} brings?", agent.name), log)
 }
 
-/// Agents that are not Ready without a Deployment, and the Deployment's role for them.
+/// Agents that are not Ready without a Deployment, and what they get from it.
 const SERVED: &[(&str, &str, &str)] = &[
     // cilium v1.17.3 Documentation/internals/cilium_operator.rst.
-    ("cilium", "cilium-operator", "which gives it its addresses and resources"),
+    ("cilium", "cilium-operator", "gets its addresses and resources from"),
     // calico v3.29.2 typha/README.md.
-    ("calico-node", TYPHA, "through which it reads the API server"),
+    ("calico-node", TYPHA, "reads the API server through"),
     // antrea v2.2.0 docs/design/architecture.md.
-    ("antrea-agent", "antrea-controller", "which computes its policies"),
+    ("antrea-agent", "antrea-controller", "gets its policies from"),
 ];
 
 const TYPHA: &str = "calico-typha";
@@ -192,7 +192,7 @@ const TYPHA: &str = "calico-typha";
 const TYPHA_PORT: u16 = 5473;
 
 fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
-    let (_, deployment, does) = SERVED.iter().find(|(set, ..)| *set == agent.set)?;
+    let (_, deployment, needs) = SERVED.iter().find(|(set, ..)| *set == agent.set)?;
     let pods: Vec<&Pod> = case.cluster.pods_named(agent.namespace, &format!("{deployment}-")).collect();
     if pods.iter().any(|pod| pod.is_ready()) {
         return (*deployment == TYPHA).then(|| typha_out_of_reach(case, node, agent, says, &pods)).flatten();
@@ -207,24 +207,23 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
     let image = image.and_then(|image| image.rsplit('/').next()).filter(|image| !image.is_empty());
     let of_image = image.map_or_else(String::new, |image| format!(" (image {image})"));
     let why = format!(
-        "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name}{of_image} fails: {fails}",
+        "pod {} fails: it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
+         {name}{of_image} fails: {fails}",
         agent.name
     );
     let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
     if let Some(taint) = pod.unscheduled().and_then(|said| taint_of_its_own(case, node, agent, pod, said)) {
         let why = format!(
-            "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name} does not tolerate \
-             {taint}, which all Nodes have. The taint goes only once {} is Ready, so both wait for each other",
+            "pod {} fails: it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod {name} does \
+             not tolerate {taint}, which all Nodes have. The taint is removed only after {} is Ready, so both wait for \
+             each other",
             agent.name, agent.set
         );
         return Some(
             Explanation::new(Proof::Lasting, why, blame.field("spec.template.spec.tolerations"), agent.link(says))
                 .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
                 .behind(Link::new(format!("Pod/{name}"), fails))
-                .fix(format!(
-                    "Add a toleration for {} to Deployment {deployment}, because a network plugin needs it.",
-                    taint.key
-                ))
+                .fix(format!("Add a toleration for {} to Deployment {deployment}.", taint.key))
                 .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
         );
     }
@@ -233,13 +232,16 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
         Explanation::new(Proof::Open, why, blame, agent.link(says))
             .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
             .behind(Link::new(format!("Pod/{name}"), fails))
-            .fix(format!("Get Deployment {deployment} running: until then {} becomes Ready on no new node.", agent.set))
+            .fix(format!(
+                "Get Deployment {deployment} running. {} becomes Ready on new nodes only after that.",
+                agent.set
+            ))
             .step(Risk::Inspect, "Read its log", log.clone())
             .ask(format!("Which error does pod {name} log before it exits?"), log),
     )
 }
 
-/// The taint that keeps it off every Node and goes only once the agent works.
+/// The taint that keeps it off every Node and is removed only after the agent works.
 /// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go
 /// `nodeConditionToTaintKeyStatusMap`.
 fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, said: &str) -> Option<&'c Taint> {

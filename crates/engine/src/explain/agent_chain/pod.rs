@@ -144,7 +144,7 @@ fn unscheduled(case: &Case, node: &Node, agent: &Agent, said: &str) -> Explanati
         (
             Proof::Lasting,
             agent.in_spec("tolerations"),
-            format!("Add a toleration for the taint to DaemonSet {}. Its pods restart.", agent.set),
+            format!("Add a toleration for the taint to DaemonSet {}.", agent.set),
         )
     } else {
         (Proof::Open, agent.blame.clone(), format!("Find out why pod {} is not scheduled.", agent.name))
@@ -176,7 +176,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         }
         Meaning::OutOfMemory => {
             of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
-                .fix(format!("Raise the memory limit of DaemonSet {set}. Its pods restart."))
+                .fix(format!("Raise the memory limit of DaemonSet {set}."))
                 .step(Risk::Inspect, "See its limits", agent.describe())
         }
         Meaning::Architecture => of(
@@ -606,7 +606,10 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
     let needs_proxy = host.is_none() && agent.set != KUBE_PROXY;
     if proxy.is_none() && needs_proxy && case.cluster.missing(Input::Pods).is_none() {
         if let Some(told) = without_kube_proxy(case, node, agent) {
-            let why = format!("pod {} cannot reach the API server at {address} ({said}): {}", agent.name, told.why);
+            let why = format!(
+                "pod {} cannot reach the API server at {address}, because {}. The pod reports: {said}",
+                agent.name, told.why
+            );
             return Explanation { why, proof: Proof::Lasting, ..told.after(here) };
         }
         let deeper = without_pod(case, node, KUBE_PROXY);
@@ -724,7 +727,7 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         && !ends_with_other_words(says)
         && let Some(told) = without_kube_proxy(case, node, agent)
     {
-        let why = format!("pod {name} fails: {says}; {}", told.why);
+        let why = format!("pod {name} fails: {says}. The reason may be that {}", told.why);
         return Explanation { why, ..told.after(link) }.ask(question, logs);
     }
     let image = agent.pod.spec.containers.first().map(|c| c.image.rsplit('/').next().unwrap_or(&c.image));
