@@ -235,7 +235,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     let excluded = |suspect: &str| {
         evaluated.ruled_out.iter().any(|r| r.cause == suspect)
             || alternatives.iter().any(|a| a.cause == suspect)
-            || rule.is_some() && suspects::repeats(&finding.evidence, suspect)
+            || rule.is_some() && suspects::repeats(&finding.evidence, &finding.chain, suspect)
     };
     let suspects = suspects::most_likely(case, stated, excluded);
     let unknowns = match finding.confidence {

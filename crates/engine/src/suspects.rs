@@ -16,7 +16,7 @@ mod launch;
 mod network;
 mod node;
 
-use crate::api::{Confidence, Evidence, Grounds, Stage, Suspect, Text};
+use crate::api::{Confidence, Evidence, Grounds, Link, Stage, Suspect, Text};
 use crate::case::Case;
 use crate::rules::{self, unknown};
 use command::SettlingCommand;
@@ -268,12 +268,16 @@ const STATED: [(&str, &str); 4] = [
     ("InstanceStopping", "InstanceEnded"),
 ];
 
-/// Whether the evidence of a verdict is an Event that says what this suspect would guess.
-pub fn repeats(evidence: &[Evidence], suspect: &str) -> bool {
+/// Objects in the chain of a verdict, with the suspect that would repeat what the chain says.
+const IN_CHAIN: [(&str, &str); 1] = [("DaemonSet/kube-proxy", "ServiceAddressUnreachable")];
+
+/// Whether a verdict says what this suspect would guess: its evidence is an Event about it, or its chain explains it.
+pub fn repeats(evidence: &[Evidence], chain: &[Link], suspect: &str) -> bool {
     let states = |e: &Evidence| {
         e.object.starts_with("Event/") && e.field == "reason" && STATED.contains(&(e.observed.as_str(), suspect))
     };
-    evidence.iter().any(states)
+    let explains = |link: &Link| IN_CHAIN.contains(&(link.object.as_str(), suspect));
+    evidence.iter().any(states) || chain.iter().any(explains)
 }
 
 /// At most five suspects, the best first. `excluded` says whether a cause is ruled out or reported elsewhere.
@@ -337,4 +341,18 @@ pub fn index() -> String {
                 the evidence for and against them\n([how they are ordered](../verdicts.md#suspects)).\n\n| cause | \
                 stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
     PAGES.iter().map(row).fold(rules::index() + head, |all, row| all + &row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repeats;
+    use crate::api::Link;
+
+    #[test]
+    fn a_chain_through_kube_proxy_needs_no_guess_about_it() {
+        let chain = [Link::new("DaemonSet/kube-proxy", "DaemonSet kube-proxy is not installed")];
+        assert!(repeats(&[], &chain, "ServiceAddressUnreachable"));
+        assert!(!repeats(&[], &chain, "PodsGetNoAddress"));
+        assert!(!repeats(&[], &[Link::new("Pod/kube-proxy-1", "it fails")], "ServiceAddressUnreachable"));
+    }
 }

@@ -3,6 +3,7 @@
 use super::in_service::{Compared, compared_with};
 use crate::api::{Blame, FixStep, Risk, Text};
 use crate::cluster_state::ClusterState;
+use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::upstream::former_words::present_kind;
 use crate::upstream::karpenter::{Karpenter, Version};
@@ -102,7 +103,7 @@ fn of_advice<'f>(advice: &str, blame: &'f Blame, cluster: &ClusterState) -> Opti
     if only_looks(advice) || blame.kind == "DaemonSet" && (advice.starts_with("Install ") || is_absent()) {
         return None;
     }
-    of_change(&blame.kind, &blame.name, blame.field.as_deref(), cluster)
+    of_change(Place::of(blame), blame.field.as_deref(), cluster)
 }
 
 /// Whether every part of an advice says to look, to wait or to ask AWS.
@@ -199,8 +200,8 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
         }
         "rollout" | "set" => {
             let (kind, name) = object(objects.get(1..)?)?;
-            let kind = known(kind)?.0;
-            format!("Restarts the pods of {kind} {name}{}", on_nodes(kind, name, cluster))
+            let place = Place { kind: known(kind)?.0, namespace: namespace(command), name };
+            format!("Restarts the pods of {} {name}{}", place.kind, on_nodes(place, cluster))
         }
         "edit" | "patch" | "scale" if command.contains("finalizers") => {
             "Without the finalizer, the cleanup that it guards is skipped.".to_owned()
@@ -210,7 +211,8 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
             let &(kind, _) = known(kind)?;
             let is_blamed = |blame: &&Blame| blame.kind == kind && blame.name == name;
             let of_blame = || blame.filter(is_blamed).and_then(|blame| blame.field.as_deref());
-            return of_change(kind, name, patched(command).or_else(of_blame), cluster);
+            let place = Place { kind, namespace: namespace(command), name };
+            return of_change(place, patched(command).or_else(of_blame), cluster);
         }
         "delete" => return of_deletion(objects),
         _ => return None,
@@ -261,12 +263,34 @@ fn known(word: &str) -> Option<&'static (&'static str, Change)> {
     KINDS.iter().find(|(kind, _)| singular(kind) == singular(word))
 }
 
-fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &ClusterState) -> Option<Effect<'f>> {
+/// The object that changes.
+#[derive(Debug, Clone, Copy)]
+struct Place<'f> {
+    kind: &'f str,
+    namespace: Option<&'f str>,
+    name: &'f str,
+}
+
+impl<'f> Place<'f> {
+    fn of(blame: &'f Blame) -> Self {
+        Self { kind: &blame.kind, namespace: blame.namespace.as_deref(), name: &blame.name }
+    }
+}
+
+/// The namespace that a command of kubectl names.
+fn namespace(command: &str) -> Option<&str> {
+    let mut words = command.split_whitespace();
+    words.find(|word| *word == "-n")?;
+    words.next()
+}
+
+fn of_change<'f>(place: Place<'f>, field: Option<&str>, cluster: &ClusterState) -> Option<Effect<'f>> {
+    let Place { kind, name, .. } = place;
     let (_, change) = KINDS.iter().find(|(known, _)| *known == kind)?;
     let sentence = match change {
         Change::MayReplaceNodes => return Some(of_template(kind, name, field, cluster)),
         Change::RestartsItsPods => {
-            format!("A change of {kind} {name} restarts its pods{}", on_nodes(kind, name, cluster))
+            format!("A change of {kind} {name} restarts its pods{}", on_nodes(place, cluster))
         }
         Change::LetsEvictionsPass => {
             format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
@@ -281,9 +305,17 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &Cl
     Some(Effect::Said(sentence))
 }
 
+/// After a sentence about pods that restart.
+const NONE_READY: &str = " None of them is Ready now, so no work is lost.";
+
 /// How the sentence about the pods of an object ends: on how many Nodes a DaemonSet has them, as far as its status was
-/// read.
-fn on_nodes(kind: &str, name: &str, cluster: &ClusterState) -> String {
+/// read, and whether any of them works.
+fn on_nodes(Place { kind, namespace, name }: Place<'_>, cluster: &ClusterState) -> String {
+    if kind == "Deployment" {
+        let mut pods = namespace.into_iter().flat_map(|own| cluster.pods_named(own, &format!("{name}-"))).peekable();
+        let none_ready = pods.peek().is_some() && !pods.any(Pod::is_ready);
+        return format!(".{}", if none_ready { NONE_READY } else { "" });
+    }
     if kind != "DaemonSet" {
         return ".".to_owned();
     }
@@ -295,7 +327,7 @@ fn on_nodes(kind: &str, name: &str, cluster: &ClusterState) -> String {
         1 => "1 node".to_owned(),
         nodes => format!("{nodes} nodes"),
     };
-    let none_ready = if set.status.number_ready == 0 { " None of its pods is Ready." } else { "" };
+    let none_ready = if set.status.number_ready == 0 { NONE_READY } else { "" };
     format!(" on {nodes}.{none_ready}")
 }
 
@@ -329,7 +361,11 @@ fn of_template<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &
     }
     Effect::Said(match (field.and_then(|field| of_some(kind, field)), compared) {
         (Some(that), Compared::InService(nodes)) => {
-            format!("A change of {kind} {name} lets Karpenter replace only nodes {that} (drift; {nodes} in service).")
+            let count = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+            format!(
+                "A change of {kind} {name} lets Karpenter replace only nodes {that} (drift). The {kind} has {count} in \
+                 service."
+            )
         }
         (Some(that), _) => {
             format!("A change of {kind} {name} lets Karpenter replace only nodes {that} (drift).")
@@ -359,7 +395,7 @@ fn of_some(kind: &str, field: &str) -> Option<&'static str> {
             Some("whose labels no longer fit its requirements")
         }
         "EC2NodeClass" if begins(["spec.subnetSelectorTerms", "spec.subnetSelector"]) => {
-            Some("in subnets that it no longer selects")
+            Some("in subnets that the class no longer selects")
         }
         _ => None,
     }
@@ -487,13 +523,34 @@ mod tests {
         let set = Blame::object("apps/v1", "DaemonSet", "aws-node");
         let says = |desired: u32, ready: u32| said_in(&with_daemon_set(desired, ready), &[], Some(&set));
         assert_eq!(says(3, 2), "A change of DaemonSet aws-node restarts its pods on 3 nodes.");
-        let none = "A change of DaemonSet aws-node restarts its pods on 1 node. None of its pods is Ready.";
+        let none = "A change of DaemonSet aws-node restarts its pods on 1 node. None of them is Ready now, so no work \
+                    is lost.";
         assert_eq!(says(1, 0), none);
         assert_eq!(says(0, 0), "A change of DaemonSet aws-node restarts its pods.");
         let absent = Blame::object("apps/v1", "DaemonSet", "cilium");
         assert_eq!(said_in(&with_daemon_set(3, 2), &[], Some(&absent)), "");
         let install = "Install a network plugin, for example the VPC CNI add-on (DaemonSet aws-node).";
         assert_eq!(advised(install, &[], Some(&set), &ClusterState::default()), "");
+    }
+
+    #[test]
+    fn pods_of_a_deployment_that_are_not_ready_lose_no_work() {
+        let typha = Blame::object("apps/v1", "Deployment", "calico-typha").namespace("calico-system");
+        let mut state = ClusterState::default();
+        state.mark(Input::Pods, Availability::Read);
+        let changed = "A change of Deployment calico-typha restarts its pods.";
+        assert_eq!(said_in(&state, &[], Some(&typha)), changed);
+        for (name, ready, says) in [
+            ("calico-typha-1", "False", format!("{changed} None of them is Ready now, so no work is lost.")),
+            ("calico-typha-2", "True", changed.to_owned()),
+        ] {
+            let pod = json!({
+                "metadata": { "name": name, "namespace": "calico-system" },
+                "status": { "conditions": [{ "type": "Ready", "status": ready }] },
+            });
+            state.apply(Object::from_value(Input::Pods, pod).unwrap(), DateTime::UNIX_EPOCH);
+            assert_eq!(said_in(&state, &[], Some(&typha)), says);
+        }
     }
 
     #[test]
@@ -616,14 +673,14 @@ mod tests {
             1,
             &requirements,
             "A change of NodePool general lets Karpenter replace only nodes whose labels no longer fit its \
-             requirements (drift; 1 in service).",
+             requirements (drift). The NodePool has 1 node in service.",
         );
         says(0, &requirements, "No node of NodePool general has joined yet, so a change of it moves no pods.");
         says(
             2,
             &class("spec.subnetSelectorTerms"),
-            "A change of EC2NodeClass default lets Karpenter replace only nodes in subnets that it no longer selects \
-             (drift; 2 in service).",
+            "A change of EC2NodeClass default lets Karpenter replace only nodes in subnets that the class no longer \
+             selects (drift). The EC2NodeClass has 2 nodes in service.",
         );
         says(2, &pool("spec.limits"), "A change of spec.limits of NodePool general restarts no pods.");
     }
