@@ -138,9 +138,9 @@ const OWNERS: &[TaintOwner] = &[
         name: "Cluster API",
         daemon_sets: &[],
         remover: Some("Cluster API"),
-        otherwise: Some("it does so only for Nodes of its own Machines, and it did not create this one"),
-        fix: "Keep the taint out of this Node's bootstrap, or run a controller that removes it from Nodes that Cluster \
-              API did not create.",
+        otherwise: Some("it does so only for Nodes that it created, and it did not create this one"),
+        fix: "Remove the taint where new nodes get it: in userData of the node class, or in taints or startupTaints of \
+              the NodePool. Or run a controller that removes it from Nodes that Cluster API did not create.",
         ready: None,
     },
 ];

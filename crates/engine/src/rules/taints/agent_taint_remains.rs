@@ -81,7 +81,7 @@ fn check(case: &Case) -> Opinion {
     finding
         .step(
             Risk::Mutating,
-            "Free this node now. Pods may start before the agent is ready for them",
+            "Let pods onto this node now. They may start before the agent is ready for them",
             Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
         )
         .into()

@@ -92,7 +92,7 @@ fn check(case: &Case) -> Opinion {
     ))
     .step(
         Risk::LowRisk,
-        "Free this node now",
+        "Let pods onto this node now",
         Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
     );
     let finding = match (by_karpenter, old, custom, writer) {
@@ -134,9 +134,9 @@ fn check(case: &Case) -> Opinion {
         _ => finding
             .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
             .fix(format!(
-                "Remove the taint, or restart the driver's pod on the node, which removes it again. Keep the driver up \
-                 to date. Older ones of {} try once, and the API server rejects that if another component writes the \
-                 taints at that moment.",
+                "Remove the taint. Or restart the driver's pod on the node, which removes the taint when it starts. \
+                 Keep the driver up to date: older ones of {} try once, and the API server rejects that if another \
+                 component writes the taints at that moment.",
                 owner.name
             ))
             .step(

@@ -113,7 +113,7 @@ fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Findin
     )
     .step(
         Risk::Mutating,
-        "Free this node now, if you are certain that the taint guards nothing",
+        "Let pods onto this node now, if you are certain that the taint guards nothing",
         Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)),
     )
 }
@@ -127,13 +127,17 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
     let (name, set) = (node.name(), pod.daemon_set().unwrap_or_default());
     let by_image = pulls_by_image(case, pod);
     let waits = match &by_image {
-        Some(by_image) => format!("Its remover may wait for DaemonSet {set}. {}", by_image.sentences()),
+        Some(by_image) => {
+            format!("The controller that removes it may wait for DaemonSet {set}. {}", by_image.sentences())
+        }
         None => {
-            format!("Its remover may wait for DaemonSet {set}, whose {}.", explanation.why.trim_end_matches('.'))
+            let why = explanation.why.trim_end_matches('.');
+            format!("The controller that removes it may wait for DaemonSet {set}, whose {why}.")
         }
     };
     let summary = format!(
-        "Startup taint {taint} has been on Node {name} since {}, but other nodes of the pool lost it. {waits}",
+        "Startup taint {taint} has been on Node {name} since {}, but it was removed from other nodes of the NodePool. \
+         {waits}",
         case.since()
     );
     if let Some(by_image) = by_image {
@@ -143,7 +147,7 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
         format!("Node/{name}"),
         "spec.taints",
         taint.to_string(),
-        "other nodes of the NodePool have lost this taint",
+        "this taint was removed from other nodes of the NodePool",
     );
     let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
     explanation.found(case, summary, evidence, symptom).unknown(
