@@ -91,8 +91,8 @@ fn check(case: &Case) -> Opinion {
         (None, None) if has_seen_no_pod(case, node) => Finding::new(
             Confidence::Likely,
             format!(
-                "{head} because it has no network plugin (CNI): its kubelet has reported no pod at all, so the plugin \
-                 is probably not installed."
+                "{head} because it has no network plugin (CNI). The kubelet has reported no pod, not even one of a \
+                 plugin, so the plugin is probably not installed."
             ),
             evidence,
         )

@@ -132,16 +132,18 @@ fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> Reason {
         let blame = Blame::object("v1", "ConfigMap", "cilium-config").namespace(namespace);
         return Reason::new(
             format!(
-                "the range that Cilium gives each Node is full: the node may hold {pods} pods, and the range has fewer \
-                 addresses"
+                "the range that Cilium gives each Node is full, because the node may hold {pods} pods and the range \
+                 has fewer addresses"
             ),
             blame.field("data['cluster-pool-ipv4-mask-size']"),
-            "Give new Nodes a larger range (Helm: ipam.operator.clusterPoolIPv4MaskSize), which applies only to Nodes \
-             created later. Or lower maxPods in the EC2NodeClass to the size of the range.",
+            "Give new Nodes a larger range: lower ipam.operator.clusterPoolIPv4MaskSize (Helm), because a smaller \
+             number is a larger range. Existing Nodes keep theirs. Or lower maxPods in the EC2NodeClass to the size of \
+             the range.",
         );
     }
     let why = format!(
-        "its range is full or was never assigned: the node may hold {pods} pods, and the range has fewer addresses"
+        "its range is full, because the node may hold {pods} pods and the range has fewer addresses, or it was never \
+         assigned"
     );
     Reason::new(
         why,

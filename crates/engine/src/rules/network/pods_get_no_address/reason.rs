@@ -60,14 +60,14 @@ fn outside_of_zone(class: &NodeClass, node: &Node) -> Reason {
     let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its own");
     Reason::new(
         format!(
-            "{} {} selects separate subnets for pods (podSubnetSelectorTerms), but none of them is in the Node's zone \
-             {zone} with addresses left",
+            "{} {} selects separate subnets for pods (podSubnetSelectorTerms). None of them is in the Node's zone \
+             {zone}, or those in {zone} have no free addresses",
             class.kind,
             class.name()
         ),
         Blame::class(class).field("spec.podSubnetSelectorTerms"),
-        "Select a pod subnet in every zone in which subnetSelectorTerms has one, because a network interface must be \
-         in the zone of its node. This affects new nodes.",
+        "Select a pod subnet with free addresses in every zone in which subnetSelectorTerms has a subnet: a network \
+         interface must be in the zone of its node. New nodes then use it.",
     )
 }
 
