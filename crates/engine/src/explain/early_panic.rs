@@ -30,7 +30,7 @@ pub(crate) fn of(case: &Case, root: &Root) -> Option<EarlyPanic> {
             EarlyPanic {
                 fix: format!(
                     "Exclude {own} and its family in the requirements of NodePool {pool} (NotIn): the same image boots \
-                     on {theirs}. Or use an image with another kernel. New nodes get the change."
+                     on {theirs}. Or use an image with another kernel. Only new nodes get the change."
                 ),
                 blame: Some(
                     Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
@@ -45,7 +45,7 @@ pub(crate) fn of(case: &Case, root: &Root) -> Option<EarlyPanic> {
         }
         None => EarlyPanic {
             fix: "Use an image with another kernel. Or exclude the instance type in the NodePool's requirements \
-                  (NotIn), if the image boots on other types. New nodes get the change."
+                  (NotIn), if the image boots on other types. Only new nodes get the change."
                 .to_owned(),
             blame: case.class_field("spec.amiSelectorTerms"),
             evidence: None,

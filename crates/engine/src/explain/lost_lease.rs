@@ -52,7 +52,7 @@ pub(crate) fn behind(case: &Case, root: &Root) -> Option<LostLease> {
         format!("The user data calls \"{}\", which is the likely reason if it runs while the machine boots.", line.text)
     }));
     let fix = if by_user_data.is_some() {
-        "Move the network's configuration from the user data into the image. New nodes get the change."
+        "Move the network's configuration from the user data into the image. Only new nodes get the change."
     } else {
         "Find what reconfigures the network while the machine boots, in the image or in the user data, and remove it. \
          Then replace the machine."

@@ -108,7 +108,7 @@ const REFUSED_BY_S3: Pull = Pull {
 pub const DISK_FULL: Pull = Pull {
     why: "the disk of the node is full",
     fix: "Give the nodes a larger root volume (EC2NodeClass spec.blockDeviceMappings), on Bottlerocket a larger data \
-          volume (/dev/xvdb). If the volume is large already, see what fills it. New nodes get the change.",
+          volume (/dev/xvdb). If the volume is large already, see what fills it. Only new nodes get the change.",
     is_about_network: false,
 };
 

@@ -17,7 +17,7 @@ pub(crate) fn fix(case: &Case) -> (&'static str, Option<Blame>) {
     match enforced_by_user_data(case) {
         Some(blame) => (
             "Remove the line of the user data that sets SELinux to enforcing. Or use an image of your own that is made \
-             for it: with the package container-selinux, and with correct labels (restorecon). New nodes get the \
+             for it: with the package container-selinux, and with correct labels (restorecon). Only new nodes get the \
              change.",
             Some(blame),
         ),

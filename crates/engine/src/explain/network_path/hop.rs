@@ -72,7 +72,7 @@ pub(super) fn no_address(table: &RouteTable, here: &VpcSubnet, route: &VpcRoute)
         said: format!("{subnet} is public ({table} leads to {gateway}), and the instance has no public address"),
         fix: format!(
             "Select only private subnets: remove the discovery tag from {subnet}, or select by id. Or set \
-             associatePublicIPAddress in the node class. New nodes get the change."
+             associatePublicIPAddress in the node class. Only new nodes get the change."
         ),
     }
 }

@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
          token."
     } else if calls_in_vain {
         "Request a token first (PUT http://169.254.169.254/latest/api/token) and send it as X-aws-ec2-metadata-token. \
-         New nodes get the change."
+         Only new nodes get the change."
     } else if knows_no_type {
         "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
     } else if root.is_of_cycle() {

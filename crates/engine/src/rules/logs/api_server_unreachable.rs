@@ -60,7 +60,7 @@ fn check(case: &Case) -> Opinion {
             .blaming(own)
             .fix(
                 "Let the instance use the VPC's name server, or let the name servers in user data forward to it: they \
-                 do not know the endpoint's name. New nodes get the change.",
+                 do not know the endpoint's name. Only new nodes get the change.",
             )
             .into();
     }

@@ -25,14 +25,14 @@ fn check(case: &Case) -> Opinion {
     };
     let fix = if root.fact.trouble == Trouble::ClockWrong {
         "Correct the instance's clock: chronyd needs a source that the subnet reaches, such as 169.254.169.123. It \
-         must run before the kubelet. New nodes get the change."
+         must run before the kubelet. Only new nodes get the change."
     } else if case.is_elsewhere() {
         "Give new nodes the certificate authority that the cluster has now: it was rotated, or theirs is another \
          cluster's. Look for an old one at Karpenter's sources: an instance template of a node pool from before the \
          rotation, the image, or its own settings, which it reads when it starts."
     } else {
         "Give the instance the certificate authority of this cluster: remove an old one from the user data or the \
-         image, and keep proxies from breaking TLS to the endpoint. New nodes get the change."
+         image, and keep proxies from breaking TLS to the endpoint. Only new nodes get the change."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     let blamed = match root.fact.trouble {

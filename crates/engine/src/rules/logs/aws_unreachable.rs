@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
     };
     let fix = if root.fact.trouble == Trouble::NoMetadata {
         "Give the instance a way to its metadata service: check httpEndpoint, httpTokens and hop limit of the node \
-         class, and firewalls in user data that block 169.254.169.254. New nodes get the change."
+         class, and firewalls in user data that block 169.254.169.254. Only new nodes get the change."
     } else {
         "Give the instance's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups \
          accept the instance. This does not disrupt running nodes."

@@ -25,7 +25,7 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix(
             "Correct the bootstrap command, or the bootstrap container's source or its program. Or set essential = \
-             false for it if your nodes do not need it. New nodes get the change.",
+             false for it if your nodes do not need it. Only new nodes get the change.",
         )
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()

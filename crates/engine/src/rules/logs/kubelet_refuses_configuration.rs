@@ -41,24 +41,24 @@ fn correction(line: &str) -> String {
     if let Some(parameters) = kernel_parameters(line) {
         return format!(
             "Set {parameters} in the image (/etc/sysctl.d), or with sysctl -w in a script of the user data, which runs \
-             before the kubelet. Or turn off the kubelet's protectKernelDefaults, which checks them. New nodes get the \
-             change."
+             before the kubelet. Or turn off the kubelet's protectKernelDefaults, which checks them. Only new nodes get \
+             the change."
         );
     }
     if line.contains("running with swap on is not supported") {
         return "Turn off swap in the image, or with swapoff -a in a script of the user data, which runs before the \
-                kubelet. Or set failSwapOn: false in the kubelet's configuration. New nodes get the change."
+                kubelet. Or set failSwapOn: false in the kubelet's configuration. Only new nodes get the change."
             .to_owned();
     }
     if let Some(resource) = over_reserved(line) {
         return format!(
-            "Lower what is reserved of {resource} (kubeReserved, systemReserved, evictionHard in spec.kubelet, the \
-             user data or the image) until it is less than what the node has, or launch nodes that have more of it. \
-             New nodes get the change."
+            "Lower what is reserved of {resource} (kubeReserved, systemReserved, evictionHard) to less than the node \
+             has. Look in spec.kubelet, the user data and the image. Or launch nodes that have more of it. Only new \
+             nodes get the change."
         );
     }
-    "Remove or correct the setting that the line names, in the user data or in the image's own configuration of the \
-     kubelet. New nodes get the change."
+    "Remove or correct the setting that the quoted line names, in spec.kubelet, the user data or the image. Only new \
+     nodes get the change."
         .to_owned()
 }
 
@@ -73,19 +73,19 @@ fn reserved_memory(root: &Root<'_>) -> Option<String> {
     if let Some(numa) = named("numa") {
         return Some(format!(
             "Remove NUMA node {numa} from {SETTING}, or launch instance types that have it. Most types have only NUMA \
-             node 0. New nodes get the change."
+             node 0. Only new nodes get the change."
         ));
     }
     let (amount, resource, wanted) = (named("amount")?, named("resource")?, named("wanted")?);
     if resource.starts_with("hugepages-") {
         return Some(format!(
             "Remove {resource} from {SETTING}. The kubelet takes only what kubeReserved, systemReserved and \
-             evictionHard reserve, and they cannot reserve huge pages. New nodes get the change."
+             evictionHard reserve, and they cannot reserve huge pages. Only new nodes get the change."
         ));
     }
     Some(format!(
         "Change {resource} in {SETTING} from {amount} to {wanted}, over all NUMA nodes together. That is the sum of \
-         kubeReserved, systemReserved and evictionHard. New nodes get the change."
+         kubeReserved, systemReserved and evictionHard. Only new nodes get the change."
     ))
 }
 

@@ -91,7 +91,7 @@ fn invalid(case: &Case, root: &Root<'_>) -> Finding {
             ))
             .fix(
                 "Set one domain name in the VPC's DHCP option set, because some images join several names to one. Or \
-                 use an image that uses EC2's private DNS name as its host name. New nodes get the change.",
+                 use an image that uses EC2's private DNS name as its host name. Only new nodes get the change.",
             )
             .step(
                 Risk::Inspect,
@@ -101,7 +101,7 @@ fn invalid(case: &Case, root: &Root<'_>) -> Finding {
     }
     let finding = root.finding(case).fix(
         "Correct the label, the taint or the name that the line shows, in the user data or in the labels and taints of \
-         the NodePool. New nodes get the change.",
+         the NodePool. Only new nodes get the change.",
     );
     let text = case.class().and_then(|class| class.spec.user_data.as_deref());
     let is_own = text.zip(value).is_some_and(|(text, value)| text.contains(value));
@@ -172,8 +172,8 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
             .adding("User data names the Node after the instance's id.")
             .fix(
                 "Remove InstanceIdNodeName (nodeadm) or hostname-override-source (Bottlerocket) from the user data. Or \
-                 give the node role's entry in aws-auth the username system:node:{{SessionName}}. New nodes get the \
-                 change.",
+                 give the node role's entry in aws-auth the username system:node:{{SessionName}}. Only new nodes get \
+                 the change.",
             )
             .blaming(asks_for_id)
     } else if by_id {
@@ -181,7 +181,7 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
             .fix(
                 "Select subnets in the node class whose instances are named by their address \
                  (private-dns-hostname-type-on-launch ip-name), or use an image that uses EC2's private DNS name as \
-                 its Node name. New nodes get the change.",
+                 its Node name. Only new nodes get the change.",
             )
             .blaming(case.class_field("spec.subnetSelectorTerms"))
     } else {

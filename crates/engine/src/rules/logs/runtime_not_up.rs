@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
     let finding = match case.class() {
         Some(class) => finding.step(
             Risk::Mutating,
-            "Correct the user data, or select another image. New nodes get the change",
+            "Correct the user data, or select another image. Only new nodes get the change",
             Some(commands::edit(class)),
         ),
         None => finding,
