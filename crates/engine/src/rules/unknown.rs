@@ -61,12 +61,12 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Launch => finding
             .unknown("Does Karpenter run, and is it the leader?", "kubectl get pods,lease -A | grep karpenter")
             .unknown(
-                "Which error does Karpenter log about it?",
+                "Which error does Karpenter log about this NodeClaim?",
                 format!("{} | grep {}", commands::karpenter_log(case), name(case)),
             ),
         Stage::Register => finding
             .unknown(
-                "Which error does Karpenter log about it?",
+                "Which error does Karpenter log about this NodeClaim?",
                 format!("{} | grep {}", commands::karpenter_log(case), name(case)),
             )
             .unknown(

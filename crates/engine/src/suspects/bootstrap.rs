@@ -163,8 +163,8 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps EC2 ends the instance at once because it is not allowed to decrypt the volume with \
-                     {named} (KMS)."
+                    "Perhaps EC2 may not decrypt the instance's volume with {named} (KMS), so it ends the instance at \
+                     once."
                 ),
                 STATE,
                 "terminated, Client.InternalError or Client.InvalidKMSKey.InvalidState",

@@ -174,8 +174,8 @@ pub const SECURITY_GROUP_RULES: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Perhaps the rules of {} do not let the kubelet reach the API server, or the cluster's group does \
-                     not admit it.",
+                    "Perhaps the rules of {} do not let the kubelet reach the API server, or the cluster's security \
+                     group does not accept traffic from the kubelet.",
                     groups.join(", ")
                 ),
                 group_rules(class),

@@ -627,10 +627,11 @@ fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explanation> 
 fn tolerating(explained: Explanation, set: &DaemonSet, taint: &Taint) -> Explanation {
     explained
         .fix(format!(
-            "Let DaemonSet {} tolerate {taint}. Set it in the chart's values, or the next release removes it.",
+            "Let DaemonSet {} tolerate {taint}. Also set the toleration in the chart's values, or the next helm \
+             upgrade removes it.",
             set.metadata.name
         ))
-        .step(Risk::Mutating, "Add the toleration (the DaemonSet's pods restart)", commands::tolerate(set, taint))
+        .step(Risk::Mutating, "Add the toleration", commands::tolerate(set, taint))
 }
 
 fn describe_set(set: &DaemonSet) -> String {
@@ -662,8 +663,9 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     let blame =
         Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
     let why = format!(
-        "DaemonSet {plugin} runs only on Nodes with {}, but DaemonSet {name}, which sets that label, does not tolerate \
-         the Node's taint {taint}",
+        "DaemonSet {name} does not tolerate the Node's taint {taint}, so it does not set the label {}. DaemonSet \
+         {plugin} runs only on Nodes with {}",
+        label.key,
         label.shown()
     );
     let explained = Explanation::unlinked(Proof::Settled, why, blame.field("spec.template.spec.tolerations"));

@@ -69,7 +69,7 @@ fn check(case: &Case) -> Opinion {
                 .step(
                     Risk::Mutating,
                     "Set IGNORE_DRA_REQUESTS=false, and DRANVIDIAGPU=true or DRAEFA=true in AWS_FEATURE_GATES (set the \
-                     same in the chart's values, or the next release undoes it)",
+                     same in the chart's values, or the next helm upgrade undoes it)",
                     Some(format!("kubectl edit deployment -n {deployed_in} {deployment}")),
                 )
             }

@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
         _ => of_node(case, node, of_pod(case, node, pod), sandbox),
     };
     let summary = format!(
-        "Node {} is Ready, but none of the pods that came since {} starts there: {}.",
+        "Node {} is Ready, but no pod that was assigned to it since {} starts: {}.",
         node.name(),
         case.since(),
         explanation.why.trim_end_matches('.')

@@ -141,7 +141,7 @@ fn check(case: &Case) -> Opinion {
         )
         .step(
             Risk::Mutating,
-            "Set amiFamily, or complete userData",
+            "Set spec.amiFamily, or add the NodeConfig to spec.userData",
             Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
         );
     ask_the_instance(case, finding).into()

@@ -277,7 +277,7 @@ fn set_elsewhere(confidence: Confidence, deployment: &str, ours: &str, said: &Cl
     .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()))
     .step(
         Risk::Mutating,
-        "Set it. Set it in the chart's values, too, or the next release reverts it",
+        "Set it, also in the chart's values, or the next helm upgrade reverts it",
         Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={}", shell_word(theirs))),
     );
     Some(finding)
