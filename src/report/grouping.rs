@@ -112,7 +112,10 @@ pub fn fate(group: &[Diagnosed], now: DateTime<Utc>) -> Option<String> {
     }
     let (at, name) = deadline(group)?;
     Some(if at > now {
-        format!("Karpenter deletes {name} in {} ({}), and the evidence with it.", duration(at - now), clock(at))
+        let first = if deadlines(group).nth(1).is_some() { " first," } else { "" };
+        // A proven cause needs no evidence any more.
+        let evidence = if status.confidence == Confidence::Certain { "" } else { ", and the evidence with it" };
+        format!("Karpenter deletes {name}{first} in {} ({}){evidence}.", duration(at - now), clock(at))
     } else {
         let timeout = if status.stage == Stage::Launch { "launch" } else { "registration" };
         format!("{name} is {} over Karpenter's {timeout} timeout: expect Karpenter to delete it.", duration(now - at))
@@ -129,8 +132,12 @@ pub fn saving(group: &[Diagnosed], now: DateTime<Utc>) -> Option<&'static str> {
 
 /// When Karpenter deletes the first of them, and which that is.
 pub fn deadline<'d>(group: &[Diagnosed<'d>]) -> Option<(DateTime<Utc>, &'d str)> {
+    deadlines(group).min()
+}
+
+fn deadlines<'d>(group: &[Diagnosed<'d>]) -> impl Iterator<Item = (DateTime<Utc>, &'d str)> {
     let open = group.iter().filter(|(_, status)| status.ended_at.is_none());
-    open.filter_map(|(diagnosis, status)| Some((status.terminates_at?, diagnosis.spec.subject.name.as_str()))).min()
+    open.filter_map(|(diagnosis, status)| Some((status.terminates_at?, diagnosis.spec.subject.name.as_str())))
 }
 
 /// What to do next.

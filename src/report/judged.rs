@@ -60,15 +60,15 @@ fn answer(judged: &Judged, diagnoses: &[NodeDiagnosis]) -> String {
         [one] => {
             let waits = match one.stage {
                 Stage::Ready => "has been unusable".to_owned(),
-                stage => format!("waits at {stage:?}"),
+                stage => format!("has waited at {stage:?}"),
             };
             let because = if one.because.is_empty() { String::new() } else { format!(": {}", one.because) };
             format!(
-                "; {} {waits} for {}, which is normal until {} ({} in all){because}",
+                "; {} {waits} for {} (normal for {}, until {}){because}",
                 one.name,
                 duration(judged.at - one.since),
-                clock(one.until),
-                duration(one.until - one.since)
+                duration(one.until - one.since),
+                clock(one.until)
             )
         }
         [longest, ..] => {
