@@ -189,9 +189,9 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
         let is_machine = identity.is_no_group() && !is_pod;
         // A log of Karpenter or of an agent has faults of a machine, but no boot step.
         let came_to = log.journey.came_to().filter(|_| is_machine);
-        let step =
-            came_to.map_or_else(String::new, |(phase, _)| format!("; last boot step in it: {}", phase.in_words()));
-        complain(&format!("log of {}: {} lines{step}", log.metadata.name, log.journey.lines));
+        let step = came_to
+            .map_or_else(String::new, |(phase, _)| format!("; last boot step that succeeded: {}", phase.in_words()));
+        complain(&format!("log of {}: read {} lines{step}", log.metadata.name, log.journey.lines));
         state.apply(Object::MachineLog(log), DateTime::UNIX_EPOCH);
     }
     for log in state.foreign_logs() {

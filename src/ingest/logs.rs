@@ -61,8 +61,10 @@ pub fn load(paths: &[PathBuf], cluster: &ClusterState, bounds: Bounds) -> Logs {
         loader.path(path, 0);
         if loader.known == known {
             let path = path.display();
-            loader
-                .complain(&path, "nodewhy recognizes no line of it. It may not be the log of a node or of a component");
+            loader.complain(
+                &path,
+                "nodewhy recognizes no line of this file. It may not be the log of a node or of a component",
+            );
         }
     }
     let Loader { reader, mut logs, .. } = loader;

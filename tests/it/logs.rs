@@ -247,12 +247,16 @@ fn of_a_log_without_a_known_line_no_step_is_told() {
     let log = write(folder.path(), &format!("{INSTANCE}-console.log"), b"[    0.000000] Linux version 5.8.11\n");
     let (_, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
     assert!(
-        err.contains("nodewhy recognizes no line of it") && err.contains(&format!("log of {INSTANCE}: 1 lines\n")),
+        err.contains("nodewhy recognizes no line of this file")
+            && err.contains(&format!("log of {INSTANCE}: read 1 lines\n")),
         "{err}"
     );
     let log = write(folder.path(), &format!("{INSTANCE}-messages.log"), refused().as_bytes());
     let (_, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
-    assert!(err.contains("last boot step in it: ") && !err.contains("nodewhy recognizes no line of it"), "{err}");
+    assert!(
+        err.contains("last boot step that succeeded: ") && !err.contains("nodewhy recognizes no line of this file"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -373,7 +377,7 @@ fn hostile_archives_are_named_and_the_rest_is_read() {
             "more than 1 MiB of logs",
         ),
         ("archives in archives", gzip(&gzip(&gzip(&gzip(&tar(&[good]))))), Bounds::default(), "is not opened"),
-        ("noise", vec![0xff, 0x00, 0x12, 0x00], Bounds::default(), "nodewhy recognizes no line of it"),
+        ("noise", vec![0xff, 0x00, 0x12, 0x00], Bounds::default(), "nodewhy recognizes no line of this file"),
     ];
     for (what, bytes, bounds, wanted) in cases {
         let logs = read(&bytes, bounds);
