@@ -207,23 +207,30 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
     let image = image.and_then(|image| image.rsplit('/').next()).filter(|image| !image.is_empty());
     let of_image = image.map_or_else(String::new, |image| format!(" (image {image})"));
     let why = format!(
-        "pod {} fails: it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
+        "pod {} fails because it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
          {name}{of_image} fails: {fails}",
         agent.name
     );
     let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
     if let Some(taint) = pod.unscheduled().and_then(|said| taint_of_its_own(case, node, agent, pod, said)) {
         let why = format!(
-            "pod {} fails: it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod {name} does \
-             not tolerate {taint}, which all Nodes have. The taint is removed only after {} is Ready, so both wait for \
-             each other",
+            "pod {} fails because it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
+             {name} does not tolerate {taint}, which all Nodes have. The taint is removed only after {} is Ready, so \
+             both wait for each other",
             agent.name, agent.set
         );
+        // Source: tigera/operator v1.36 api/v1/typha_deployment_types.go, pkg/common/common.go `CalicoNamespace`.
+        let in_operator = match namespace {
+            "calico-system" => {
+                " If the Tigera operator manages it, set the toleration in spec.typhaDeployment of its Installation."
+            }
+            _ => "",
+        };
         return Some(
             Explanation::new(Proof::Lasting, why, blame.field("spec.template.spec.tolerations"), agent.link(says))
                 .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
                 .behind(Link::new(format!("Pod/{name}"), fails))
-                .fix(format!("Add a toleration for {} to Deployment {deployment}.", taint.key))
+                .fix(format!("Add a toleration for {} to Deployment {deployment}.{in_operator}", taint.key))
                 .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
         );
     }
