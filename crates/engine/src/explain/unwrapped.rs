@@ -1,4 +1,5 @@
-//! A summary without what client-go and gRPC put around the errors that it quotes. Evidence keeps every word of them.
+//! A summary without what client-go, gRPC and the kubelet put around the errors that it quotes. Evidence keeps every
+//! word of them.
 
 /// Source: client-go v0.36.3 tools/record/events_cache.go `EventAggregatorByReasonMessageFunc`.
 const AGGREGATED: &str = "(combined from similar events): ";
@@ -6,9 +7,21 @@ const AGGREGATED: &str = "(combined from similar events): ";
 /// What is before and after the code. Source: grpc-go v1.72.1 internal/status/status.go `Status.String`.
 const CODE: [&str; 2] = ["rpc error: code = ", " desc = "];
 
+/// What the kubelet says of its next attempt. Before it stands the reason, `CrashLoopBackOff`, and behind it the name of
+/// the container. `objects::quote::steady` makes it of the kubelet's text.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff`.
+const BACK_OFF: &str = ": back-off … restarting failed container=";
+
+fn without_back_off(summary: &str) -> String {
+    let mut parts = summary.split(BACK_OFF);
+    let first = parts.next().unwrap_or_default().to_owned();
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    parts.fold(first, |kept, part| kept + part.trim_start_matches(is_of_name))
+}
+
 /// A code says nothing that the description does not say. One without a description stays.
 pub(crate) fn unwrapped(summary: &str) -> String {
-    let mut rest = summary.replace(AGGREGATED, "");
+    let mut rest = without_back_off(summary).replace(AGGREGATED, "");
     let mut kept = String::new();
     let [before, after] = CODE;
     while let Some(start) = rest.find(before) {
@@ -39,8 +52,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_before_the_next_start_is_left_out() {
+        let said = "pod a fails: container b: CrashLoopBackOff: back-off … restarting failed container=b-1. It logs x: \
+                    back-off … restarting failed container=c: exit code 1";
+        let short = "pod a fails: container b: CrashLoopBackOff. It logs x: exit code 1";
+        assert_eq!(unwrapped(said), short);
+    }
+
+    #[test]
     fn what_has_no_description_stays() {
         for said in [
+            "container a: CrashLoopBackOff: back-off … restarting failed container",
             "It logs: rpc error: code = Unknown desc = ",
             "It logs: rpc error: code = DeadlineExceeded desc = …",
             "It logs: rpc error: code = Unkno…",
