@@ -1,11 +1,15 @@
-//! A summary without what client-go, gRPC and the kubelet put around the errors that it quotes. Evidence keeps every
-//! word of them.
+//! A summary without what client-go, gRPC, the kubelet and the SDK of AWS put around the errors that it quotes.
+//! Evidence keeps every word of them.
 
 /// Source: client-go v0.36.3 tools/record/events_cache.go `EventAggregatorByReasonMessageFunc`.
 const AGGREGATED: &str = "(combined from similar events): ";
 
 /// What is before and after the code. Source: grpc-go v1.72.1 internal/status/status.go `Status.String`.
 const CODE: [&str; 2] = ["rpc error: code = ", " desc = "];
+
+/// A call of AWS's SDK that got no answer: it has no status and no id.
+/// Source: aws-sdk-go-v2 v1.36.3 aws/transport/http/response_error.go `ResponseError.Error`.
+const UNANSWERED: &str = "https response error StatusCode: 0, RequestID: , ";
 
 /// What the kubelet says of its next attempt. Before it stands the reason, `CrashLoopBackOff`, and behind it the name of
 /// the container. `objects::quote::steady` makes it of the kubelet's text.
@@ -21,7 +25,7 @@ fn without_back_off(summary: &str) -> String {
 
 /// A code says nothing that the description does not say. One without a description stays.
 pub(crate) fn unwrapped(summary: &str) -> String {
-    let mut rest = without_back_off(summary).replace(AGGREGATED, "");
+    let mut rest = without_back_off(summary).replace(AGGREGATED, "").replace(UNANSWERED, "");
     let mut kept = String::new();
     let [before, after] = CODE;
     while let Some(start) = rest.find(before) {
@@ -49,6 +53,14 @@ mod tests {
                     sandbox: rpc error: code = Unknown desc = add cmd: rpc error: code = Unavailable desc = refused).";
         let short = "pod a gets no network (Failed: Failed to create pod sandbox: add cmd: refused).";
         assert_eq!(unwrapped(said), short);
+    }
+
+    #[test]
+    fn a_call_without_an_answer_has_no_status() {
+        let said = "operation error EC2: DescribeInstances, https response error StatusCode: 0, RequestID: , canceled";
+        assert_eq!(unwrapped(said), "operation error EC2: DescribeInstances, canceled");
+        let answered = "operation error EC2: RunInstances, https response error StatusCode: 403, RequestID: 1, denied";
+        assert_eq!(unwrapped(answered), answered);
     }
 
     #[test]
