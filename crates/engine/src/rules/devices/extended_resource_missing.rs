@@ -248,7 +248,7 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explanation> {
         let command = format!("kubectl set env -n {namespace} daemonset/{} ENABLE_POD_ENI=true", set.metadata.name);
         Explanation::unlinked(Proof::Settled, why, blame).step(
             Risk::Mutating,
-            "Turn them on (the DaemonSet's pods restart)",
+            "Turn on security groups for pods",
             command,
         )
     })

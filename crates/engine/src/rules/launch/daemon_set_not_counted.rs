@@ -79,7 +79,7 @@ fn check(case: &Case) -> Opinion {
     ))
     .step(
         Risk::Mutating,
-        "Change what the DaemonSet selects (its pods restart)",
+        "Change what the DaemonSet selects",
         Some(format!("kubectl edit daemonset -n {of_set} {set}")),
     )
     .into()

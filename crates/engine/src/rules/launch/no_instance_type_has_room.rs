@@ -161,7 +161,7 @@ fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Findin
     ))
     .step(
         Risk::Mutating,
-        "Let Karpenter count the resource (its pods restart)",
+        "Let Karpenter count the resource",
         Some(format!("kubectl set env -n {namespace} deployment/{name} AWS_ENABLE_POD_ENI=true")),
     )
 }

@@ -45,9 +45,9 @@ fn check(case: &Case) -> Opinion {
         ])
         .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template"))
         .fix(format!(
-            "Stop the update of DaemonSet {set} and go back to its former revision, which restarts its pods. Then read \
-             in the release notes of the new revision which of its settings must change. If you edited its \
-             configuration together with the update, that edit may be the reason instead."
+            "Stop the update of DaemonSet {set} and go back to its former revision. Then read in the release notes of \
+             the new revision which of its settings must change. If you edited its configuration together with the \
+             update, that edit may be the reason instead."
         ))
         .step(
             Risk::Inspect,
@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         )
         .step(
             Risk::Mutating,
-            "Go back to the former revision. Its pods restart",
+            "Go back to the former revision",
             format!("kubectl rollout undo daemonset -n {namespace} {set}"),
         )
         .unknown(

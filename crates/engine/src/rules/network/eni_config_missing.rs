@@ -107,7 +107,7 @@ fn check(case: &Case) -> Opinion {
         Some(_) => finding,
         None => finding.step(
             Risk::Mutating,
-            "Let the zone name the ENIConfig. The DaemonSet's pods restart",
+            "Let the zone name the ENIConfig",
             Some(format!(
                 "kubectl set env -n {namespace} daemonset/{} ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone",
                 set.metadata.name
