@@ -138,7 +138,7 @@ fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> Reason {
             blame.field("data['cluster-pool-ipv4-mask-size']"),
             "Give new Nodes a larger range: lower ipam.operator.clusterPoolIPv4MaskSize (Helm), because a smaller \
              number is a larger range. Existing Nodes keep theirs. Or lower maxPods in the EC2NodeClass to the size of \
-             the range.",
+             the range. Karpenter may then replace its nodes (drift).",
         );
     }
     let why = format!(
@@ -148,6 +148,7 @@ fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> Reason {
     Reason::new(
         why,
         of_set(),
-        "Give its Nodes larger ranges or more of them, or lower maxPods in the EC2NodeClass to the size of a range.",
+        "Give its Nodes larger ranges or more of them. Or lower maxPods in the EC2NodeClass to the size of a range. \
+         Karpenter may then replace its nodes (drift).",
     )
 }
