@@ -311,7 +311,8 @@ const NONE_READY: &str = " None of them is Ready now, so no work is lost.";
 /// How the sentence about the pods of an object ends: on how many Nodes a DaemonSet has them, as far as its status was
 /// read, and whether any of them works.
 fn on_nodes(Place { kind, namespace, name }: Place<'_>, cluster: &ClusterState) -> String {
-    if kind == "Deployment" {
+    // Karpenter's own pods come and go without another judgement of the nodes.
+    if kind == "Deployment" && name != "karpenter" {
         let mut pods = namespace.into_iter().flat_map(|own| cluster.pods_named(own, &format!("{name}-"))).peekable();
         let none_ready = pods.peek().is_some() && !pods.any(Pod::is_ready);
         return format!(".{}", if none_ready { NONE_READY } else { "" });
