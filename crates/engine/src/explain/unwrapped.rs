@@ -11,8 +11,8 @@ const CODE: [&str; 2] = ["rpc error: code = ", " desc = "];
 /// Source: aws-sdk-go-v2 v1.36.3 aws/transport/http/response_error.go `ResponseError.Error`.
 const UNANSWERED: &str = "https response error StatusCode: 0, RequestID: , ";
 
-/// What the kubelet says of its next attempt. Before it stands the reason, `CrashLoopBackOff`, and behind it the name of
-/// the container. `objects::quote::steady` makes it of the kubelet's text.
+/// What the kubelet says of its next attempt, behind the reason `CrashLoopBackOff` and before the container's name, as
+/// `objects::quote::steady` writes it.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff`.
 const BACK_OFF: &str = ": back-off … restarting failed container=";
 

@@ -41,8 +41,8 @@ fn correction(line: &str) -> String {
     if let Some(parameters) = kernel_parameters(line) {
         return format!(
             "Set {parameters} in the image (/etc/sysctl.d), or with sysctl -w in a script of the user data, which runs \
-             before the kubelet. Or turn off the kubelet's protectKernelDefaults, which checks them. Only new nodes get \
-             the change."
+             before the kubelet. Or turn off the kubelet's protectKernelDefaults, which checks them. Only new nodes \
+             get the change."
         );
     }
     if line.contains("running with swap on is not supported") {
