@@ -109,9 +109,8 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
 /// or with the Node's readiness, which needs this DaemonSet.
 fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link)> {
     if taint.key == NOT_READY {
-        let why =
-            ". The taint is removed only after the Node is Ready, and for that the Node needs the pod: they wait for \
-             each other";
+        let why = ". The taint is removed only after the Node is Ready, and for that the Node needs the pod: they \
+                   wait for each other";
         let node = case.node.map(Node::name).unwrap_or_default();
         let says = "its taint is removed only after it is Ready";
         return Some((why.to_owned(), Link::new(format!("Node/{node}"), says)));
