@@ -3,7 +3,6 @@
 use super::in_service::{Compared, compared_with};
 use crate::api::{Blame, FixStep, Risk, Text};
 use crate::cluster_state::ClusterState;
-use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::upstream::former_words::present_kind;
 use crate::upstream::karpenter::{Karpenter, Version};
@@ -103,7 +102,7 @@ fn of_advice<'f>(advice: &str, blame: &'f Blame, cluster: &ClusterState) -> Opti
     if only_looks(advice) || blame.kind == "DaemonSet" && (advice.starts_with("Install ") || is_absent()) {
         return None;
     }
-    of_change(Place::of(blame), blame.field.as_deref(), cluster)
+    of_change(&blame.kind, &blame.name, blame.field.as_deref(), cluster)
 }
 
 /// Whether every part of an advice says to look, to wait or to ask AWS.
@@ -200,8 +199,8 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
         }
         "rollout" | "set" => {
             let (kind, name) = object(objects.get(1..)?)?;
-            let place = Place { kind: known(kind)?.0, namespace: namespace(command), name };
-            format!("Restarts the pods of {} {name}{}", place.kind, on_nodes(place, cluster))
+            let kind = known(kind)?.0;
+            format!("Restarts the pods of {kind} {name}{}", on_nodes(kind, name, cluster))
         }
         "edit" | "patch" | "scale" if command.contains("finalizers") => {
             "Without the finalizer, the cleanup that it guards is skipped.".to_owned()
@@ -211,8 +210,7 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
             let &(kind, _) = known(kind)?;
             let is_blamed = |blame: &&Blame| blame.kind == kind && blame.name == name;
             let of_blame = || blame.filter(is_blamed).and_then(|blame| blame.field.as_deref());
-            let place = Place { kind, namespace: namespace(command), name };
-            return of_change(place, patched(command).or_else(of_blame), cluster);
+            return of_change(kind, name, patched(command).or_else(of_blame), cluster);
         }
         "delete" => return of_deletion(objects),
         _ => return None,
@@ -263,34 +261,12 @@ fn known(word: &str) -> Option<&'static (&'static str, Change)> {
     KINDS.iter().find(|(kind, _)| singular(kind) == singular(word))
 }
 
-/// The object that changes.
-#[derive(Debug, Clone, Copy)]
-struct Place<'f> {
-    kind: &'f str,
-    namespace: Option<&'f str>,
-    name: &'f str,
-}
-
-impl<'f> Place<'f> {
-    fn of(blame: &'f Blame) -> Self {
-        Self { kind: &blame.kind, namespace: blame.namespace.as_deref(), name: &blame.name }
-    }
-}
-
-/// The namespace that a command of kubectl names.
-fn namespace(command: &str) -> Option<&str> {
-    let mut words = command.split_whitespace();
-    words.find(|word| *word == "-n")?;
-    words.next()
-}
-
-fn of_change<'f>(place: Place<'f>, field: Option<&str>, cluster: &ClusterState) -> Option<Effect<'f>> {
-    let Place { kind, name, .. } = place;
+fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &ClusterState) -> Option<Effect<'f>> {
     let (_, change) = KINDS.iter().find(|(known, _)| *known == kind)?;
     let sentence = match change {
         Change::MayReplaceNodes => return Some(of_template(kind, name, field, cluster)),
         Change::RestartsItsPods => {
-            format!("A change of {kind} {name} restarts its pods{}", on_nodes(place, cluster))
+            format!("A change of {kind} {name} restarts its pods{}", on_nodes(kind, name, cluster))
         }
         Change::LetsEvictionsPass => {
             format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
@@ -305,18 +281,9 @@ fn of_change<'f>(place: Place<'f>, field: Option<&str>, cluster: &ClusterState) 
     Some(Effect::Said(sentence))
 }
 
-/// After a sentence about pods that restart.
-const NONE_READY: &str = " None of them is Ready now, so no work is lost.";
-
 /// How the sentence about the pods of an object ends: on how many Nodes a DaemonSet has them, as far as its status was
-/// read, and whether any of them works.
-fn on_nodes(Place { kind, namespace, name }: Place<'_>, cluster: &ClusterState) -> String {
-    // Karpenter's own pods come and go without another judgement of the nodes.
-    if kind == "Deployment" && name != "karpenter" {
-        let mut pods = namespace.into_iter().flat_map(|own| cluster.pods_named(own, &format!("{name}-"))).peekable();
-        let none_ready = pods.peek().is_some() && !pods.any(Pod::is_ready);
-        return format!(".{}", if none_ready { NONE_READY } else { "" });
-    }
+/// read.
+fn on_nodes(kind: &str, name: &str, cluster: &ClusterState) -> String {
     if kind != "DaemonSet" {
         return ".".to_owned();
     }
@@ -328,8 +295,7 @@ fn on_nodes(Place { kind, namespace, name }: Place<'_>, cluster: &ClusterState) 
         1 => "1 node".to_owned(),
         nodes => format!("{nodes} nodes"),
     };
-    let none_ready = if set.status.number_ready == 0 { NONE_READY } else { "" };
-    format!(" on {nodes}.{none_ready}")
+    format!(" on {nodes}.")
 }
 
 /// The field of a NodePool that a patch sets, if Karpenter does not compare nodes with it.
@@ -508,12 +474,12 @@ mod tests {
     }
 
     /// A cluster with DaemonSet aws-node, and the numbers of its pods.
-    fn with_daemon_set(desired: u32, ready: u32) -> ClusterState {
+    fn with_daemon_set(desired: u32) -> ClusterState {
         let mut state = ClusterState::default();
         state.mark(Input::DaemonSets, Availability::Read);
         let set = json!({
             "metadata": { "name": "aws-node", "namespace": "kube-system" },
-            "status": { "desiredNumberScheduled": desired, "numberReady": ready },
+            "status": { "desiredNumberScheduled": desired },
         });
         state.apply(Object::from_value(Input::DaemonSets, set).unwrap(), DateTime::UNIX_EPOCH);
         state
@@ -522,36 +488,14 @@ mod tests {
     #[test]
     fn pods_of_a_daemon_set_restart_on_as_many_nodes_as_it_has() {
         let set = Blame::object("apps/v1", "DaemonSet", "aws-node");
-        let says = |desired: u32, ready: u32| said_in(&with_daemon_set(desired, ready), &[], Some(&set));
-        assert_eq!(says(3, 2), "A change of DaemonSet aws-node restarts its pods on 3 nodes.");
-        let none = "A change of DaemonSet aws-node restarts its pods on 1 node. None of them is Ready now, so no work \
-                    is lost.";
-        assert_eq!(says(1, 0), none);
-        assert_eq!(says(0, 0), "A change of DaemonSet aws-node restarts its pods.");
+        let says = |desired: u32| said_in(&with_daemon_set(desired), &[], Some(&set));
+        assert_eq!(says(3), "A change of DaemonSet aws-node restarts its pods on 3 nodes.");
+        assert_eq!(says(1), "A change of DaemonSet aws-node restarts its pods on 1 node.");
+        assert_eq!(says(0), "A change of DaemonSet aws-node restarts its pods.");
         let absent = Blame::object("apps/v1", "DaemonSet", "cilium");
-        assert_eq!(said_in(&with_daemon_set(3, 2), &[], Some(&absent)), "");
+        assert_eq!(said_in(&with_daemon_set(3), &[], Some(&absent)), "");
         let install = "Install a network plugin, for example the VPC CNI add-on (DaemonSet aws-node).";
         assert_eq!(advised(install, &[], Some(&set), &ClusterState::default()), "");
-    }
-
-    #[test]
-    fn pods_of_a_deployment_that_are_not_ready_lose_no_work() {
-        let typha = Blame::object("apps/v1", "Deployment", "calico-typha").namespace("calico-system");
-        let mut state = ClusterState::default();
-        state.mark(Input::Pods, Availability::Read);
-        let changed = "A change of Deployment calico-typha restarts its pods.";
-        assert_eq!(said_in(&state, &[], Some(&typha)), changed);
-        for (name, ready, says) in [
-            ("calico-typha-1", "False", format!("{changed} None of them is Ready now, so no work is lost.")),
-            ("calico-typha-2", "True", changed.to_owned()),
-        ] {
-            let pod = json!({
-                "metadata": { "name": name, "namespace": "calico-system" },
-                "status": { "conditions": [{ "type": "Ready", "status": ready }] },
-            });
-            state.apply(Object::from_value(Input::Pods, pod).unwrap(), DateTime::UNIX_EPOCH);
-            assert_eq!(said_in(&state, &[], Some(&typha)), says);
-        }
     }
 
     #[test]

@@ -426,8 +426,6 @@ pub struct DaemonSet {
 pub struct DaemonSetStatus {
     #[serde(deserialize_with = "nullable")]
     pub desired_number_scheduled: u32,
-    #[serde(deserialize_with = "nullable")]
-    pub number_ready: u32,
 }
 
 impl DaemonSet {
