@@ -1,6 +1,10 @@
 //! The meaning of the errors with which AWS refuses a launch: Karpenter's condition reasons, and EC2's own codes and
 //! messages in the text of versions that have no reasons.
 
+use crate::explain::denial;
+use crate::objects::Condition;
+use readers::source_text;
+
 /// One kind of refusal.
 #[derive(Debug)]
 pub(crate) struct LaunchError {
@@ -60,6 +64,11 @@ impl LaunchError {
             );
         }
         self.fix.to_owned()
+    }
+
+    /// Whether the image is pending, or cannot be used any more.
+    pub(crate) fn is_unavailable_image(&self) -> bool {
+        self.names.contains(&"InvalidAMIID.Unavailable")
     }
 
     /// Whether a policy lacks a permission, as far as the error shows.
@@ -230,11 +239,14 @@ const ERRORS: &[LaunchError] = &[
         "the instance profile does not exist",
         "Create the instance profile, or name one that exists.",
     ),
+    // Sources: EC2 API reference, "Error codes"; karpenter-provider-aws v1.2.2 pkg/providers/amifamily/types.go (#7685).
     LaunchError::new(
         &["InvalidAMIID.Unavailable", "currently pending"],
         AMIS,
-        "the image is not available yet: it is still being created or copied",
-        "Wait until the image is available. Karpenter 1.2.2, 1.3.0 and later skip pending images.",
+        "the image is not available yet, or not any more: it is pending, failed, disabled or deregistered",
+        "If the image is pending, wait: launches succeed when it is available. Otherwise select another image. Give an \
+         image the name or tag that the node class selects only when it is available: Karpenter before 1.2.2 also \
+         selects pending images.",
     )
     .see("aws ec2 describe-images --image-ids AMI --query 'Images[].State'"),
     LaunchError::new(
@@ -470,6 +482,35 @@ const ERRORS: &[LaunchError] = &[
 /// The first entry of [`ERRORS`] that a reason or a message names.
 pub(crate) fn named(text: &str) -> Option<&'static LaunchError> {
     ERRORS.iter().find(|error| error.names.iter().any(|name| text.contains(name)))
+}
+
+/// Karpenter's own reason is more certain than words in a message. But "Unauthorized" has variants that only the
+/// message distinguishes.
+pub(crate) fn known(launched: &Condition, logged: Option<&str>) -> Option<&'static LaunchError> {
+    let by_reason = named(&launched.reason);
+    let by_message = named(&launched.message);
+    match launched.reason.as_str() {
+        "LaunchFailed" => {
+            let by_log = || named(logged?);
+            by_message.or_else(by_log).or(by_reason)
+        }
+        "Unauthorized" => by_message.or(by_reason),
+        _ => by_reason.or(by_message),
+    }
+}
+
+/// Reason and message, cut to fit a sentence. The evidence has the whole text.
+pub(crate) fn said(launched: &Condition) -> String {
+    const ENOUGH: usize = 240;
+    // Half a secret no longer looks like a secret.
+    let message = source_text::mask(launched.message.trim_end_matches('.'));
+    let is_long = message.chars().count() > ENOUGH;
+    let denied = if is_long { denial::shortened(&message, ENOUGH) } else { None };
+    let cut = denied.unwrap_or_else(|| message.chars().take(ENOUGH).chain(is_long.then_some('…')).collect());
+    // Karpenter cuts it too: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/launch.go `truncateMessage`.
+    let is_cut = launched.message.ends_with("...") && !cut.ends_with('…');
+    let cut = if is_cut { cut + "…" } else { cut };
+    if cut.is_empty() { launched.reason.to_string() } else { format!("{}: {cut}", launched.reason) }
 }
 
 #[cfg(test)]

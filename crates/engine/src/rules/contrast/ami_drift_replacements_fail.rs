@@ -6,10 +6,12 @@ use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::commands;
 use crate::explain::image_drift::{self, Replaced, Replacement, is_of};
+use crate::explain::launch_error::{self, LaunchError};
 use crate::facts::told_by_aws::or_ask;
-use crate::objects::NodeClass;
 use crate::objects::input::Input;
+use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
+use crate::upstream::karpenter::Karpenter;
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
@@ -50,7 +52,10 @@ fn check(case: &Case) -> Opinion {
     let named = image_drift::named(class, new);
     let failing = failing(case, class, arch, if fate == Replaced::NeverJoins { new } else { "" });
     let joined = image_drift::joined_with(case, &old.status.image_id);
-    let what = if fate == Replaced::NeverJoins { "launch but never join" } else { "cannot be launched" };
+    let what = match fate {
+        Replaced::NeverJoins => "launch but never join".to_owned(),
+        Replaced::ImageRefused | Replaced::Refused => format!("cannot be launched: {}", refusal(launched)),
+    };
     let confidence = if fate == Replaced::ImageRefused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
         "{} {} moved to the image (AMI) {named}. Karpenter replaces healthy NodeClaims (AMIDrift), but the \
@@ -78,10 +83,7 @@ fn check(case: &Case) -> Opinion {
         "the state of the replacement",
     ))
     .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
-    .fix(format!(
-        "Select the working image {} by its id until you have tested the new one. Running nodes with this image stay.",
-        old.status.image_id
-    ))
+    .fix(fix(case, launched, &old.status.image_id))
     .step(
         Risk::Inspect,
         "See the state of the new image",
@@ -118,4 +120,29 @@ fn check(case: &Case) -> Opinion {
         ));
     }
     finding.into()
+}
+
+/// Why the replacement is not launched, as the launch rule says it: the meaning of the error if it is known, and its
+/// words.
+fn refusal(launched: &Condition) -> String {
+    let said = launch_error::said(launched);
+    launch_error::known(launched, None).map_or_else(|| said.clone(), |error| format!("{} ({said})", error.why))
+}
+
+fn fix(case: &Case, launched: &Condition, works: &str) -> String {
+    let is_unavailable = launch_error::known(launched, None).is_some_and(LaunchError::is_unavailable_image);
+    if launched.is_true() || !is_unavailable {
+        return format!(
+            "Select the working image {works} by its id until you have tested the new one. Running nodes with this \
+             image stay."
+        );
+    }
+    // karpenter-provider-aws v1.2.2 pkg/providers/amifamily/types.go (#7685)
+    let takes_pending = case.karpenter().is_none_or(Karpenter::takes_pending_images);
+    let upgrade = takes_pending.then_some(" Karpenter 1.2.2, 1.3.0 and later select only available images.");
+    format!(
+        "If the new image is pending, wait until it is available: the next launch then succeeds. Until then, select \
+         the working image {works} by its id. Give an image its selected name or tag only when it is available.{}",
+        upgrade.unwrap_or_default()
+    )
 }

@@ -4,7 +4,6 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
-use crate::explain::denial;
 use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::explain::logged::{self, Root};
@@ -50,12 +49,13 @@ fn check(case: &Case) -> Opinion {
     // Since 1.2, Karpenter writes errors without a reason only to its log.
     let logged = logged::root(case, &[Trouble::RequestRefused]);
     let line = if logged.is_none() { logged_line(case, launched) } else { None };
-    let known = known(launched, logged.as_ref().map(Root::line).or(line.map(|fact| fact.last.text.as_str())));
+    let known =
+        launch_error::known(launched, logged.as_ref().map(Root::line).or(line.map(|fact| fact.last.text.as_str())));
     // One such error is a user data that Karpenter cannot render, and nodewhy can show the place.
     let unreadable =
         unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.fault == FaultIn::Class("spec.userData")));
     let confidence = if known.is_some_and(|e| e.exact) { Confidence::Certain } else { Confidence::Likely };
-    let said = said(launched);
+    let said = launch_error::said(launched);
     let name = claim.name();
     let what = profile(case, &launched.reason, &launched.message)
         .map_or_else(String::new, |name| format!(", the node class names {name}"));
@@ -177,21 +177,6 @@ fn blamed(
     }
 }
 
-/// Karpenter's own reason is more certain than words in a message. But "Unauthorized" has variants that only the
-/// message distinguishes.
-fn known(launched: &Condition, logged: Option<&str>) -> Option<&'static LaunchError> {
-    let by_reason = launch_error::named(&launched.reason);
-    let by_message = launch_error::named(&launched.message);
-    match launched.reason.as_str() {
-        "LaunchFailed" => {
-            let by_log = || launch_error::named(logged?);
-            by_message.or_else(by_log).or(by_reason)
-        }
-        "Unauthorized" => by_message.or(by_reason),
-        _ => by_reason.or(by_message),
-    }
-}
-
 /// The line about the launch that Karpenter repeats and no row of the table knows, if the condition says less. The
 /// errors of a fleet have codes of EC2, and Karpenter passes on to the condition only those that it knows.
 /// Sources: karpenter-provider-aws v1.14.1 pkg/providers/instance/instance.go `combineFleetErrors`,
@@ -254,20 +239,6 @@ fn unreadable_user_data<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, &'w str, 
     let (user_data, text) = case.user_data()?;
     let defect = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoLaunch)?;
     Some((case.class()?, text, defect))
-}
-
-/// Reason and message, cut to fit a sentence. The evidence has the whole text.
-fn said(launched: &Condition) -> String {
-    const ENOUGH: usize = 240;
-    // Half a secret no longer looks like a secret.
-    let message = source_text::mask(launched.message.trim_end_matches('.'));
-    let is_long = message.chars().count() > ENOUGH;
-    let denied = if is_long { denial::shortened(&message, ENOUGH) } else { None };
-    let cut = denied.unwrap_or_else(|| message.chars().take(ENOUGH).chain(is_long.then_some('…')).collect());
-    // Karpenter cuts it too: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/launch.go `truncateMessage`.
-    let is_cut = launched.message.ends_with("...") && !cut.ends_with('…');
-    let cut = if is_cut { cut + "…" } else { cut };
-    if cut.is_empty() { launched.reason.to_string() } else { format!("{}: {cut}", launched.reason) }
 }
 
 /// The instance profile that the cloud does not know.
