@@ -164,6 +164,7 @@ const RESOURCES: &[&str] = &[
     "nodeoverlays",
     "eniconfig",
     "eniconfigs",
+    "ciliumpodippools",
     "lease",
     "resourceclaims",
     "resourceslices",

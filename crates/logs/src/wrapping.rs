@@ -201,8 +201,10 @@ fn own_time(message: &str, year: Option<i32>) -> Option<DateTime<Utc>> {
         let epoch = || DateTime::from_timestamp_millis((of_epoch(field("\"ts\":", ',')?)? * 1e3) as i64);
         return written.and_then(full_time).or_else(epoch);
     }
-    if let Some(time) = message.starts_with("time=").then(|| field("time=\"", '"')).flatten() {
-        return full_time(time);
+    if let Some(rest) = message.strip_prefix("time=") {
+        // logrus quotes it, log/slog does not: golang/go go1.26 src/log/slog/text_handler.go `needsQuoting`.
+        let time = rest.strip_prefix('"').map_or_else(|| rest.split_once(' '), |quoted| quoted.split_once('"'));
+        return full_time(time?.0);
     }
     // klog: I0812 07:29:41.123456
     if message.len() > 21
@@ -355,6 +357,16 @@ mod tests {
                 "E0812 07:29:41.680000    2061 kubelet.go:1] x",
                 "2024-08-12T07:29:41.680+00:00|-|-|-|E0812 07:29:41.680000    2061 kubelet.go:1] x",
             ),
+            (
+                "[pod/cilium-operator-x7k2p/cilium-operator] time=2024-08-12T07:29:41.635933965Z level=info msg=x",
+                "2024-08-12T07:29:41.635933965+00:00|-|cilium-operator|cilium-operator-x7k2p|\
+                 time=2024-08-12T07:29:41.635933965Z level=info msg=x",
+            ),
+            (
+                r#"time="2024-08-12T07:29:41Z" level=info msg=x"#,
+                r#"2024-08-12T07:29:41+00:00|-|-|-|time="2024-08-12T07:29:41Z" level=info msg=x"#,
+            ),
+            ("time=soon level=info", "|-|-|-|time=soon level=info"),
             (
                 "2024-08-12 07:29:31,123 - util.py[WARNING]: x",
                 "2024-08-12T07:29:31+00:00|-|-|-|2024-08-12 07:29:31,123 - util.py[WARNING]: x",

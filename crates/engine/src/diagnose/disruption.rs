@@ -37,6 +37,7 @@ const KINDS: &[(&str, Change)] = &[
     ("PriorityClass", Change::RestartsNothing),
     ("StorageClass", Change::RestartsNothing),
     ("ENIConfig", Change::RestartsNothing),
+    ("CiliumPodIPPool", Change::RestartsNothing),
     ("CRD", Change::RestartsNothing),
     ("CustomResourceDefinition", Change::RestartsNothing),
     ("ValidatingWebhookConfiguration", Change::RestartsNothing),

@@ -1,8 +1,10 @@
 //! The log of the network plugin or of its operator says why pods get no network.
 
+mod cilium_pool;
+
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::Opinion;
+use crate::case::finding::{Finding, Opinion};
 use crate::explain::{logged, repair};
 use crate::facts::custom_networking::custom_networking;
 use crate::facts::network_plugin;
@@ -31,6 +33,10 @@ fn check(case: &Case) -> Opinion {
     };
     if root.fact.vague && !root.fact.ends && !is_installed() {
         return Opinion::Silent;
+    }
+    if let Some(unserved) = cilium_pool::unserved(root.fact) {
+        let finding = unserved.explain(case, root.finding(case), program(case, root.fact));
+        return with_pods(case, finding).into();
     }
     let named = root.fact.names.get("subnet").map(String::as_str);
     let full = if named.is_none() { subnet_without_addresses(case, root.line()) } else { None };
@@ -76,15 +82,19 @@ fn check(case: &Case) -> Opinion {
         ),
         None => finding,
     };
-    let finding = finding.fix(fix).step(
-        Risk::Inspect,
-        "See the pods on the node",
-        case.node.map(|node| format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())),
-    );
+    let finding = with_pods(case, finding.fix(fix));
     if root.says(NO_SUCH_INTERFACE) {
         return repair::or_replace(case, finding).into();
     }
     finding.blaming(blame).into()
+}
+
+fn with_pods(case: &Case, finding: Finding) -> Finding {
+    finding.step(
+        Risk::Inspect,
+        "See the pods on the node",
+        case.node.map(|node| format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())),
+    )
 }
 
 /// EC2's code for an interface that it does not have. Sources: EC2 API reference, "Error codes";
