@@ -167,8 +167,19 @@ pub(crate) fn quoted(unexplained: &Fact) -> String {
     format!(" Karpenter's log has {} such lines, the last one: {}", unexplained.count, excerpt(&unexplained.last.text))
 }
 
+/// What the operator said of the machine once or twice, and not again for long: it tries again until it succeeds.
+/// Source: cilium 0c69aafa94 pkg/ipam/allocator/multipool/node_handler.go `createUpsertController`.
+fn is_past(case: &Case, fact: &Fact) -> bool {
+    const QUIET: TimeDelta = TimeDelta::minutes(30);
+    let is_old = |at: DateTime<Utc>| case.now - at > QUIET;
+    fact.program == CILIUM_OPERATOR && !fact.ends && !fact.lasts() && fact.last.time.is_some_and(is_old)
+}
+
 /// The log need not prove what the cluster shows of a machine.
 fn explains(case: &Case, fact: &Fact) -> bool {
+    if is_past(case, fact) {
+        return false;
+    }
     // Who has a Node was configured.
     let is_of_boot = matches!(
         fact.trouble,
