@@ -25,6 +25,9 @@ pub struct Journey {
     /// Units that set up the driver of an accelerator and failed, whether a kubelet was started or not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<Fact>,
+    /// Errors of the network plugin's operator that name it and that no row of the table knows. They prove nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operator_errors: Vec<Fact>,
     /// What SELinux refused, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<LogLine>,
@@ -61,8 +64,13 @@ impl Journey {
     /// Whether only an operator, which goes on to tell of instances that are gone, speaks of it: no file is its own.
     pub fn is_told_by_operator(&self) -> bool {
         self.milestones.is_empty()
-            && !self.facts.is_empty()
+            && (!self.facts.is_empty() || self.is_only_named())
             && self.facts.iter().all(|fact| fact.program == CILIUM_OPERATOR)
+    }
+
+    /// Whether nothing is known of it but errors of an operator that name it.
+    pub fn is_only_named(&self) -> bool {
+        self.begins.is_none() && !self.tells_anything() && !self.operator_errors.is_empty()
     }
 
     /// What still stops it, the root of it first: what says most, what gave up before what tries again, the earliest
@@ -115,6 +123,7 @@ impl Journey {
         self.identity == other.identity
             && phase(self) == phase(other)
             && self.open().into_iter().map(told).eq(other.open().into_iter().map(told))
+            && self.operator_errors.iter().map(told).eq(other.operator_errors.iter().map(told))
     }
 
     /// Whether the kubelet ends each time that it is started: then its start is no proof of anything.
@@ -197,6 +206,18 @@ impl Journey {
         for driver in other.drivers {
             if !self.drivers.iter().any(|own| own.is_same(&driver)) {
                 self.drivers.push(driver);
+            }
+        }
+        for error in other.operator_errors {
+            match self.operator_errors.iter_mut().find(|own| own.is_same(&error)) {
+                Some(own) => {
+                    // The same log may have been read twice.
+                    own.count = own.count.max(error.count);
+                    if error.last.is_after(&own.last) {
+                        own.last = error.last;
+                    }
+                }
+                None => self.operator_errors.push(error),
             }
         }
         for refusal in other.refusals {

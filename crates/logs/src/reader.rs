@@ -500,7 +500,8 @@ impl<'f> OneFile<'f> {
         if self.is_of_unknown() {
             return;
         }
-        if !fits && !is_first && !may_name_host(raw) {
+        let is_unread = !fits && !is_first && !may_name_host(raw);
+        if is_unread && self.component() != Some(CILIUM_OPERATOR) {
             return;
         }
         // What is UTF-8, as nearly all is, is found out faster than what to put in its place.
@@ -523,7 +524,11 @@ impl<'f> OneFile<'f> {
         let message = if is_heard { plain(&line.message) } else { Cow::Borrowed("") };
         let said = fits.then(|| TABLE.read_line(program, &message)).flatten();
         let said = said.filter(|said| program.is_some() || self.may_be_of(said, &message));
-        if self.is_of_karpenter(said.as_ref(), (&line, &message), number, ends) {
+        let is_unknown = said.is_none() && program == Some(CILIUM_OPERATOR);
+        if self.is_of_karpenter(said.as_ref(), (&line, &message), number, ends)
+            || is_unknown && self.is_error_of_operator(&line, number)
+            || is_unread
+        {
             return;
         }
         let of_others = said.as_ref().filter(|said| is_about_others(said.known.program));
@@ -660,6 +665,21 @@ impl<'f> OneFile<'f> {
         true
     }
 
+    /// An error of an operator that names a Node and that no row knows; whether the line was such a one. It is no
+    /// progress of the machine, so its time does not count.
+    fn is_error_of_operator(&mut self, line: &Line<'_>, number: u64) -> bool {
+        let message = plain(&line.message);
+        let Some(node) = node_in_error(&message).filter(|_| !is_passing(&message)) else { return false };
+        let whose = LineOwner::Host(mask(node));
+        if !self.subjects.contains_key(&whose) && self.subjects.len() >= self.most {
+            return false;
+        }
+        self.known += 1;
+        let seen = LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
+        count_in(&mut self.subjects.entry(whose).or_default().operator_errors, named_by_operator(seen));
+        true
+    }
+
     /// The component whose file this is, by its pod where that is known.
     fn karpenter(&self, line: &Line<'_>) -> LineOwner {
         LineOwner::Component(self.of.map(|of| of.pod).or(line.pod).unwrap_or(KARPENTER).to_owned())
@@ -684,7 +704,11 @@ impl<'f> OneFile<'f> {
             .filter_map(|whose| if let LineOwner::Host(host) = whose { Some(host.clone()) } else { None })
             .collect();
         let mut machine = LineOwner::Here;
-        if let [host] = hosts.as_slice() {
+        // What an operator says of one Node, it does not say on it.
+        let is_of_operator = self.component() == Some(CILIUM_OPERATOR);
+        if let [host] = hosts.as_slice()
+            && !is_of_operator
+        {
             machine = LineOwner::Host(host.clone());
             if let Some(here) = self.subjects.remove(&LineOwner::Here) {
                 self.subjects.entry(machine.clone()).or_default().extend(here);
@@ -872,9 +896,33 @@ fn is_passing(message: &str) -> bool {
     ["the object has been modified", "context canceled"].iter().any(|text| message.contains(text))
 }
 
+/// What no row knows of the lines of an operator.
+fn named_by_operator(seen: LogLine) -> Fact {
+    let means = "the operator of the network plugin logs an error that names the node".to_owned();
+    Fact { ends: false, ..Fact::of_no_row(CILIUM_OPERATOR, means, Trouble::Unexplained, Phase::Ready, seen) }
+}
+
+/// The Node that a line with an error names, in a field or in the error. Field names of controllers are no names of
+/// Nodes: `name=` is not looked at.
+/// Source: cilium 0c69aafa94 pkg/ipam/allocator/multipool/node_handler.go (`nodeName`), pool_allocator.go.
+fn node_in_error(message: &str) -> Option<&str> {
+    const BEFORE: [&str; 3] = [" nodeName=", " node=", " node \""];
+    if ![" error=", " err="].iter().any(|field| message.contains(field)) {
+        return None;
+    }
+    let (_, rest) = BEFORE.iter().find_map(|before| message.split_once(before))?;
+    let name = rest.trim_start_matches('"').split(|c: char| c.is_whitespace() || c == '"').next()?;
+    let may_be_in = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    (!name.is_empty() && name.chars().all(may_be_in)).then_some(name)
+}
+
 /// Counts what was told before.
-fn note(journey: &mut Journey, mut fact: Fact) {
-    match journey.facts.iter_mut().find(|own| own.is_same(&fact)) {
+fn note(journey: &mut Journey, fact: Fact) {
+    count_in(&mut journey.facts, fact);
+}
+
+fn count_in(facts: &mut Vec<Fact>, mut fact: Fact) {
+    match facts.iter_mut().find(|own| own.is_same(&fact)) {
         Some(own) => {
             let says_less = own.says_why_before(&fact);
             own.learn(&mut fact);
@@ -883,7 +931,7 @@ fn note(journey: &mut Journey, mut fact: Fact) {
                 own.last = fact.last;
             }
         }
-        None => journey.facts.push(fact),
+        None => facts.push(fact),
     }
 }
 

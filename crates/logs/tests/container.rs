@@ -389,6 +389,31 @@ fn a_role_that_another_line_names_is_that_of_the_same_denied_call() {
     assert!(open.len() == 1 && !open[0].names.contains_key("role"), "{open:#?}");
 }
 
+/// What no row knows is kept where it names a Node, and proves nothing.
+#[test]
+fn an_unknown_error_of_the_cilium_operator_is_of_the_node_that_it_names() {
+    let line = |at: &str, rest: &str| format!("time=2026-01-15T11:{at}.123Z level=warn msg=\"Sync failed\" {rest}");
+    let own = r#"error="cannot attach the range to node \"ip-10-0-2-20.ec2.internal\": no route table" name=sync"#;
+    let field = r#"error="no route table" nodeName=ip-10-0-2-21.ec2.internal"#;
+    let passing = r#"error="the object has been modified" nodeName=ip-10-0-2-22.ec2.internal"#;
+    let of_none = r#"error="no route table" name=ipam-multi-pool-sync"#;
+    let said = "nodeName=ip-10-0-2-23.ec2.internal";
+    let rests = [own, field, passing, of_none, said];
+    let mut lines = Vec::new();
+    for at in ["50:10", "51:10", "52:10"] {
+        lines.extend(rests.map(|rest| line(at, rest)));
+    }
+    let journeys = read("cilium-operator", None, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let told = |host: &str| -> Vec<(u64, bool)> {
+        let its = journeys.iter().filter(|journey| journey.identity.hosts.contains(host));
+        its.flat_map(|journey| &journey.operator_errors).map(|fact| (fact.count, fact.lasts())).collect()
+    };
+    let host = |last: u8| format!("ip-10-0-2-{last}.ec2.internal");
+    assert_eq!((told(&host(20)), told(&host(21))), (vec![(3, true)], vec![(3, true)]));
+    assert_eq!((told(&host(22)), told(&host(23))), (Vec::new(), Vec::new()));
+    assert!(journeys.iter().all(|journey| !journey.complains()), "{journeys:#?}");
+}
+
 /// The operator keeps on telling of instances that are gone, too.
 #[test]
 fn what_the_cilium_operator_says_of_an_instance_is_of_that_one() {

@@ -159,7 +159,7 @@ impl ClusterState {
     /// in it belongs to somebody else.
     pub fn instances(&self) -> impl Iterator<Item = Subject> + '_ {
         let alone = self.claims.is_empty() && self.nodes.is_empty();
-        let is_machine = |log: &MachineLog| log.journey.identity.is_no_group();
+        let is_machine = |log: &MachineLog| log.journey.identity.is_no_group() && !log.journey.is_only_named();
         let names = self.logs.iter().filter(move |(_, log)| alone && is_machine(log));
         names.map(|(name, _)| Subject::Instance(name.to_string()))
     }

@@ -17,6 +17,9 @@ use logs::selinux::{Refusal, refusal_behind};
 use logs::table::{CILIUM_OPERATOR, is_about_others, program_of};
 use readers::source_text::Span;
 
+/// An operator that has said nothing for so long has succeeded.
+const QUIET: TimeDelta = TimeDelta::minutes(30);
+
 /// What the table calls lines of systemd.
 const SYSTEMD: &str = "systemd";
 
@@ -151,6 +154,13 @@ pub(crate) fn unexplained<'w>(case: &Case<'w>) -> Option<&'w Fact> {
     told.filter(|fact| fact.trouble == Trouble::Unexplained && fact.lasts()).find(is_new)
 }
 
+/// An error that the operator of the network plugin repeats, which names the Node and which no row of the table knows.
+pub(crate) fn named_by_operator<'w>(case: &Case<'w>) -> Option<&'w Fact> {
+    let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
+    let mut told = logs.flat_map(|of_machine| of_machine.log.journey.operator_errors.iter());
+    told.find(|fact| fact.lasts() && fact.last.time.is_none_or(|at| case.now - at <= QUIET))
+}
+
 /// The line that Karpenter's log repeats about the end of the machine, however old: Karpenter retries less and less
 /// often, and an error that it got past is no longer open.
 /// Source: client-go v0.36.3 util/workqueue/default_rate_limiters.go (1000 seconds at most).
@@ -170,7 +180,6 @@ pub(crate) fn quoted(unexplained: &Fact) -> String {
 /// What the operator said of the machine once or twice, and not again for long: it tries again until it succeeds.
 /// Source: cilium 0c69aafa94 pkg/ipam/allocator/multipool/node_handler.go `createUpsertController`.
 fn is_past(case: &Case, fact: &Fact) -> bool {
-    const QUIET: TimeDelta = TimeDelta::minutes(30);
     let is_old = |at: DateTime<Utc>| case.now - at > QUIET;
     fact.program == CILIUM_OPERATOR && !fact.ends && !fact.lasts() && fact.last.time.is_some_and(is_old)
 }

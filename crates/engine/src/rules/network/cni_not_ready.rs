@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::agent_chain::{of_pod, refused, without_pod};
 use crate::explain::explanation::Explanation;
+use crate::explain::logged;
 use crate::facts::custom_networking::{custom_networking, eni_config_of};
 use crate::facts::network_plugin::{self, is_windows, plugin, rank, symptom};
 use crate::objects::input::Input;
@@ -12,6 +13,7 @@ use crate::objects::{Node, Pod};
 use crate::rules::Rule;
 use crate::upstream::vpc_cni;
 use chrono::TimeDelta;
+use logs::table::{CILIUM_OPERATOR, program_of};
 
 pub static RULE: Rule = Rule {
     cause: "CniNotReady",
@@ -118,7 +120,23 @@ fn check(case: &Case) -> Opinion {
         .fix("Get the network plugin's pod running on this node.")
         .unknown("Does the network plugin's pod run there?", pods_command(node)),
     };
+    let is_of_cilium = pod.and_then(Pod::daemon_set).or(name).and_then(program_of) == Some(CILIUM);
+    let finding = if is_of_cilium { with_operator(case, finding) } else { finding };
     finding.step(Risk::Inspect, "See the pods on the Node", Some(pods_command(node))).into()
+}
+
+/// The program whose operator has a log of its own.
+const CILIUM: &str = "cilium";
+
+/// The finding with what the operator of the plugin logs of the Node, if the reason is still open.
+fn with_operator(case: &Case, finding: Finding) -> Finding {
+    let Some(fact) = logged::named_by_operator(case).filter(|_| finding.confidence != Confidence::Certain) else {
+        return finding;
+    };
+    let said = logged::excerpt(&fact.last.text);
+    finding
+        .adding(&format!("The log of {CILIUM_OPERATOR} names the Node in an error {} times: {said}", fact.count))
+        .with(logged::told(fact, "nodewhy does not know the line, but it may be the cause"))
 }
 
 /// The kubelet's Events about the Node are there and none about a pod, not even about one that every Node gets. Events
