@@ -239,11 +239,11 @@ const ERRORS: &[LaunchError] = &[
         "the instance profile does not exist",
         "Create the instance profile, or name one that exists.",
     ),
-    // Sources: EC2 API reference, "Error codes"; karpenter-provider-aws v1.2.2 pkg/providers/amifamily/types.go (#7685).
+    // Sources: EC2 API reference, "Error codes"; karpenter-provider-aws v1.2.2 pkg/providers/amifamily/types.go.
     LaunchError::new(
         &["InvalidAMIID.Unavailable", "currently pending"],
         AMIS,
-        "the image is not available yet, or not any more: it is pending, failed, disabled or deregistered",
+        "the image is not available: it is pending, failed, disabled or deregistered",
         "If the image is pending, wait: launches succeed when it is available. Otherwise select another image. Give an \
          image the name or tag that the node class selects only when it is available: Karpenter before 1.2.2 also \
          selects pending images.",
@@ -566,7 +566,7 @@ mod tests {
                  architecture 'x86_64' of the specified AMI.",
                 "another architecture",
             ),
-            ("InvalidAMIID.Unavailable: The image ID 'ami-0' is not available", "not available yet"),
+            ("InvalidAMIID.Unavailable: The image ID 'ami-0' is not available", "not available: it is pending"),
             (
                 "with fleet error(s), InvalidCapacityReservationState.Unavailable: The capacity reservation is not \
                  available",
