@@ -6,6 +6,7 @@ pub(crate) mod auto_mode_entry;
 pub(crate) mod commands;
 pub mod contrast;
 pub(crate) mod denial;
+pub(crate) mod device_reason;
 pub(crate) mod driver_unit;
 pub(crate) mod early_panic;
 pub(crate) mod explanation;

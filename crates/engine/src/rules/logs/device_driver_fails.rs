@@ -3,7 +3,7 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::logged;
+use crate::explain::{device_reason, logged};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use logs::fact::Trouble;
@@ -21,12 +21,9 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::DeviceFails]) else { return Opinion::Silent };
-    let finding = root
-        .finding(case)
-        .fix(
-            "Use an image that has a driver for this accelerator, or a newer release of it. If it has one and other \
-             nodes with it work, replace the node, which evicts its pods.",
-        )
-        .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    finding.blaming(root.user_data(case)).into()
+    let line = &root.fact.last;
+    let finding = root.finding(case).fix(device_reason::fix(case, line));
+    let finding = finding.step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let of_image = device_reason::needs_open_modules(line).then(|| case.class_field("spec.amiSelectorTerms"));
+    finding.blaming(of_image.unwrap_or_else(|| root.user_data(case))).into()
 }
