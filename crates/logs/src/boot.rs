@@ -4,14 +4,14 @@
 //! consequence. Source: systemd v257 src/core/job.c `job_finish_and_invalidate` (the message, then
 //! `job_fail_dependencies`), `job_emit_done_message` (the console's status words).
 
-use crate::fact::{BootStep, Fact, LogLine, Phase, Trouble};
+use crate::fact::{BootStep, DeviceFault, Fact, LogLine, Phase, Trouble};
 use crate::journey::Journey;
 use crate::kubelet_stop::KubeletStop;
 use crate::last_words::is_error;
 use crate::quoted::shown;
 use crate::selinux::is_refusal;
 use crate::systemd::{CYCLE, FAILED, NOT_STARTED, REACHED, SKIPPED, UP, deleted_job, is_control_end, is_end};
-use crate::unit_name::{BEGINS, ENDS, KUBELET, KUBELET_AND_RUNTIME, RUNTIME, UnitName, WAY, is_id};
+use crate::unit_name::{BEGINS, ENDS, KUBELET, KUBELET_AND_RUNTIME, RUNTIME, UnitName, WAY, is_id, vendor_in};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::borrow::Cow;
@@ -347,7 +347,8 @@ impl Boot {
         let stop = std::mem::take(&mut self.stop).fact(journey.ends);
         journey.facts.extend(stop);
         let drivers = self.drivers.iter().chain(self.failed.iter().filter(|failed| failed.is_of_driver()));
-        journey.drivers.extend(drivers.map(|failed| failed.fact(failed.step(Vec::new()))));
+        let facts = &journey.facts;
+        journey.drivers.extend(drivers.map(|failed| failed.fact(failed.step(Vec::new(), facts))));
         let first = self.failed.iter().position(Failed::stops_boot);
         let Some(at) = first else {
             if let Some(waits) = self.awaits.filter(|waits| waits.is_long() && !self.has_kubelet) {
@@ -367,7 +368,7 @@ impl Boot {
             return;
         }
         let earlier = before.iter().filter(|other| other.unit.is_ground()).map(|other| other.seen.clone());
-        let step = failed.step(earlier.take(2).collect());
+        let step = failed.step(earlier.take(2).collect(), &journey.facts);
         let is_its = |fact: &Fact| {
             failed.cycle.is_none()
                 && fact.last.file == failed.seen.file
@@ -403,10 +404,43 @@ impl Failed {
         is_on_way || !self.boot_ended && self.needed_by.iter().any(|unit| !unit.is_beside())
     }
 
-    fn step(&self, earlier: Vec<LogLine>) -> BootStep {
+    /// What it said itself, before its failure or else behind it.
+    fn own_words(&self) -> Vec<&Near> {
         let own = |near: &&Near| self.unit.is_of(&near.program) || near.unit.is_some() && near.unit == self.unit.id;
         let said: Vec<&Near> = self.near.iter().filter(own).collect();
-        let said = if said.is_empty() { self.behind.iter().collect() } else { said };
+        if said.is_empty() { self.behind.iter().collect() } else { said }
+    }
+
+    /// What a line before its failure says of the accelerator that the unit, or its own words, are about: the first
+    /// such line, because later ones may follow from it.
+    fn device(&self, facts: &[Fact]) -> Option<DeviceFault> {
+        /// A driver is loaded at the start of a boot.
+        const BOOT: TimeDelta = TimeDelta::minutes(10);
+        // They need no device. What they say of one is a label, or the runtime of its containers.
+        if self.unit.is_one_of(&KUBELET_AND_RUNTIME) {
+            return None;
+        }
+        let own = self.own_words();
+        // A label or a resource is no device: nvidia.com/gpu, aws.amazon.com/neuron.
+        let mut texts = own.iter().map(|near| near.said.text.as_str()).filter(|text| !text.contains(".com/"));
+        let vendor = vendor_in(&self.unit.in_words()).or_else(|| texts.find_map(vendor_in))?;
+        let is_before = |line: &LogLine| {
+            let apart = line.time.zip(self.seen.time).map(|(said, failed)| failed.signed_duration_since(said));
+            line.file == self.seen.file && line.line < self.seen.line && apart.is_none_or(|apart| apart <= BOOT)
+        };
+        let is_reason = |fact: &&Fact| {
+            fact.trouble == Trouble::DeviceFails
+                && !fact.vague
+                && vendor_in(&fact.first.text) == Some(vendor)
+                && is_before(&fact.first)
+                && !own.iter().any(|near| near.said.line == fact.first.line)
+        };
+        let reason = facts.iter().filter(is_reason).min_by_key(|fact| fact.first.line)?;
+        Some(DeviceFault { means: reason.means.clone(), line: reason.first.clone() })
+    }
+
+    fn step(&self, earlier: Vec<LogLine>, facts: &[Fact]) -> BootStep {
+        let said = self.own_words();
         let is_of_module = |near: &&Near| refuses_module(&near.said.text);
         let said = if said.is_empty() { self.near.iter().filter(|near| !is_of_module(near)).collect() } else { said };
         let is_refused = said.iter().any(|near| tells_of_refusal(&near.said.text));
@@ -417,6 +451,7 @@ impl Failed {
             id: self.unit.command_id(),
             said: together(&said).take(2).chain(ground.take(1)).map(|near| near.said.clone()).collect(),
             refusal,
+            device: self.device(facts),
             cycle: self.cycle.clone().unwrap_or_default(),
             needed_by: self.needed_by.iter().take(3).map(UnitName::in_words).collect(),
             reached: self.reached.clone(),

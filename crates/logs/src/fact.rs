@@ -266,6 +266,9 @@ pub struct BootStep {
     /// The kernel's line that says why it refused what the unit asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<LogLine>,
+    /// What was logged before of the accelerator that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceFault>,
     /// The lines that name the units which wait for each other, if systemd did not start it for that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cycle: Vec<LogLine>,
@@ -278,6 +281,15 @@ pub struct BootStep {
     /// Disks and parts of the network that failed earlier, and that the boot went on without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<LogLine>,
+}
+
+/// That an accelerator does not work.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeviceFault {
+    /// What the line means, for sentences.
+    pub means: String,
+    pub line: LogLine,
 }
 
 /// What a script printed last before it ended.

@@ -142,9 +142,8 @@ impl UnitName {
     /// Sources: awslabs/amazon-eks-ami v20240329 templates/al2/runtime/gpu (configure-nvidia.service);
     /// NVIDIA fabric manager user guide.
     pub(crate) fn is_driver(&self) -> bool {
-        const VENDORS: [&str; 4] = ["nvidia", "neuron", "habana", "amdgpu"];
-        let lower = self.in_words().to_ascii_lowercase();
-        VENDORS.iter().any(|vendor| lower.contains(vendor)) && !lower.contains("fabric")
+        let words = self.in_words();
+        vendor_in(&words).is_some() && !words.to_ascii_lowercase().contains("fabric")
     }
 
     /// Whether a machine joins without it: logins, mail, printing, crash dumps, metrics, other machines' file systems.
@@ -191,6 +190,20 @@ impl UnitName {
         let may_be_in = |c: char| c.is_ascii_alphanumeric() || "@._:-".contains(c);
         self.id.clone().filter(|id| id.len() < 100 && id.chars().all(may_be_in) && !id.starts_with('-'))
     }
+}
+
+/// The vendor of the accelerator of which a text speaks. NVRM and NVML are parts of NVIDIA's driver.
+pub(crate) fn vendor_in(text: &str) -> Option<&'static str> {
+    const WORDS: [(&str, &str); 6] = [
+        ("nvidia", "nvidia"),
+        ("nvrm:", "nvidia"),
+        ("nvml", "nvidia"),
+        ("neuron", "neuron"),
+        ("habana", "habana"),
+        ("amdgpu", "amdgpu"),
+    ];
+    let lower = text.to_ascii_lowercase();
+    WORDS.into_iter().find(|(word, _)| lower.contains(word)).map(|(_, vendor)| vendor)
 }
 
 /// Source: systemd.unit(5).

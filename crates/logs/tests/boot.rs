@@ -368,6 +368,49 @@ See 'systemctl status load-kernel-modules.service' for details.
     assert_eq!(refusal(&log.replace(lockdown, tainted)), None);
 }
 
+/// bottlerocket-os/bottlerocket#4889: the unit only says that nvidia-smi failed, and the kernel knows why.
+#[test]
+fn the_kernel_says_why_the_device_of_a_unit_does_not_work() {
+    let nvrm = "\
+[   10.911530] NVRM: The NVIDIA GPU 0000:57:00.0 (PCI ID: 10de:2c3a)
+[   10.911533] NVRM: installed in this system requires use of the NVIDIA open kernel modules.
+[   10.914802] NVRM: GPU 0000:57:00.0: RmInitAdapter failed! (0x22:0x56:897)
+";
+    let fails = "\
+         Starting NVIDIA MIG manager service...
+[   11.720018] nvidia-migmanager[2755]: '/usr/bin/nvidia-smi' failed - stderr:
+[FAILED] Failed to start NVIDIA MIG manager service.
+See 'systemctl status nvidia-migmanager.service' for details.
+[DEPEND] Dependency failed for Bottlerocket initial configuration complete.
+";
+    let device = |log: &str| {
+        let journey = read(log);
+        let step = journey.open().into_iter().find_map(|fact| fact.boot.as_ref()).expect("a step of the boot");
+        step.device.as_ref().map(|device| device.line.text.clone())
+    };
+    let open = Some("NVRM: installed in this system requires use of the NVIDIA open kernel modules.".to_owned());
+    assert_eq!(device(&format!("{nvrm}{fails}")), open);
+    let said = nvrm.lines().filter_map(|line| line.split_once("] ")).map(|(_, said)| said);
+    let of_journal: Vec<String> = said.map(|said| format!("Jan 15 11:51:02 node kernel: {said}")).collect();
+    assert_eq!(device(&format!("{}\n{fails}", of_journal.join("\n"))), open);
+    // The unit has another name, and its own words are about the device.
+    let loads =
+        fails.replace("NVIDIA MIG manager service", "Load modules").replace("nvidia-migmanager", "load-modules");
+    assert_eq!(device(&format!("{nvrm}{loads}")), open);
+    // The unit is about something else; the lines come later; the unit is about another device.
+    let other = loads.replace("nvidia-smi", "lsblk");
+    assert_eq!(device(&format!("{nvrm}{other}")), None);
+    assert_eq!(device(&format!("{fails}{nvrm}")), None);
+    let label = loads.replace("/usr/bin/nvidia-smi", "label nvidia.com/gpu");
+    assert_eq!(device(&format!("{nvrm}{label}")), None);
+    let neuron = other.replace("load-modules", "neuron-modules");
+    assert_eq!(device(&format!("{nvrm}{neuron}")), None);
+    // Another boot loads other modules.
+    let again = "[   10.402117] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  595.45.04\n";
+    let lines: Vec<&str> = nvrm.lines().take(2).collect();
+    assert_eq!(device(&format!("{}\n{again}{fails}", lines.join("\n"))), None);
+}
+
 /// coreos/ignition v2.6.0 on an instance whose metadata service requires a token.
 #[test]
 fn what_ignition_is_answered_is_its_last_word() {

@@ -29,6 +29,9 @@ pub(crate) fn failed(case: &Case, resource: &str) -> Option<DriverUnit> {
         seen.text.clone(),
         format!("logged when {} failed", step.unit),
     );
-    let says = format!("The unit {}, which sets up the driver, failed as the node booted{said}", step.unit);
+    let before = step.device.as_ref().map_or_else(String::new, |device| {
+        format!(". Before that, {}: {}", device.means, excerpt(device.line.text.trim_end_matches('.')))
+    });
+    let says = format!("The unit {}, which sets up the driver, failed as the node booted{said}{before}", step.unit);
     Some(DriverUnit { says, evidence })
 }

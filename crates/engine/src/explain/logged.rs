@@ -10,7 +10,7 @@ use crate::explain::denial::{self, Denial};
 use crate::explain::selinux;
 use crate::objects::{Node, Pod};
 use chrono::{DateTime, TimeDelta, Utc};
-use logs::fact::{BootStep, Fact, LogLine, Oops, Phase, Reason, ScriptEnd, Trouble};
+use logs::fact::{BootStep, DeviceFault, Fact, LogLine, Oops, Phase, Reason, ScriptEnd, Trouble};
 use logs::journey::Journey;
 use logs::lease::Lease;
 use logs::selinux::{Refusal, refusal_behind};
@@ -303,7 +303,14 @@ impl Root<'_> {
         let fact = self.fact;
         let often = if fact.count > 1 { format!(" (logged {} times)", fact.count) } else { String::new() };
         let (machine, means, reason) = (self.machine(case), &fact.means, self.reason());
-        let told_of = format!("{machine} {means}{reason}{often}: {}", excerpt(&self.words().text));
+        let words = excerpt(&self.words().text);
+        let told_of = match self.device() {
+            Some(device) => {
+                let (why, line) = (&device.means, excerpt(device.line.text.trim_end_matches('.')));
+                format!("{machine} {why}: {line}. After that, {}: {words}", self.failure())
+            }
+            None => format!("{machine} {means}{reason}{often}: {words}"),
+        };
         let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
         let summary = match &fact.cause {
             Some(cause) => format!("{}; the error before it: {}", summary.trim_end_matches('.'), excerpt(&cause.text)),
@@ -328,7 +335,7 @@ impl Root<'_> {
             None => summary,
         };
         let summary = match &fact.boot {
-            Some(step) => format!("{}.{}", summary.trim_end_matches('.'), boot_in_words(step)),
+            Some(step) => format!("{}.{}", summary.trim_end_matches(['.', ':']), boot_in_words(step)),
             None => summary,
         };
         let summary = match self.module_in_words() {
@@ -375,6 +382,19 @@ impl Root<'_> {
         refusal_behind(&self.journey.refusals, self.fact)
     }
 
+    /// Why the accelerator does not work that the step of the boot is about.
+    pub(crate) fn device(&self) -> Option<&DeviceFault> {
+        self.fact.boot.as_ref()?.device.as_ref()
+    }
+
+    /// What failed, where the summary has its reason before it.
+    fn failure(&self) -> String {
+        match &self.fact.boot {
+            Some(step) if self.is_unit_of_boot() && !step.unit.is_empty() => format!("{} failed", step.unit),
+            _ => self.fact.means.clone(),
+        }
+    }
+
     /// Whether it is the first unit of the boot that failed, and no row of the table knows it.
     pub(crate) fn is_unit_of_boot(&self) -> bool {
         self.fact.boot.is_some() && self.fact.unknown && self.fact.program == SYSTEMD
@@ -415,11 +435,12 @@ impl Root<'_> {
     /// What was logged as a step of the boot failed.
     fn of_boot(&self) -> Vec<Evidence> {
         let Some(step) = &self.fact.boot else { return Vec::new() };
+        let device = step.device.iter().map(|device| at(&device.line, device.means.clone()));
         let said = step.said.iter().filter(|line| **line != self.fact.last);
         let said = said.map(|line| at(line, format!("logged when {} failed", step.unit)));
         let cycle = step.cycle.iter().map(|line| at(line, "names units that wait for each other".to_owned()));
         let earlier = step.earlier.iter().map(|line| at(line, "failed earlier, and the boot went on".to_owned()));
-        said.chain(cycle).chain(earlier).collect()
+        device.chain(said).chain(cycle).chain(earlier).collect()
     }
 
     /// What the script printed last.

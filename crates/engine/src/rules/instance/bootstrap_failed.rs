@@ -3,7 +3,7 @@
 use crate::api::{Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::explain::{early_panic, logged, selinux};
+use crate::explain::{device_reason, early_panic, logged, selinux};
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -72,7 +72,8 @@ fn check(case: &Case) -> Opinion {
         finding
     };
     let of_selinux = root.selinux_refusal().map(|_| selinux::fix(case));
-    let finding = match (root.module_fix(), &of_selinux) {
+    let of_device = root.device().map(|device| device_reason::fix(case, &device.line));
+    let finding = match (root.module_fix().or(of_device), &of_selinux) {
         (Some(of_module), _) => finding.fix(of_module),
         (None, Some((of_selinux, _))) => finding.fix(*of_selinux),
         (None, None) => finding.fix(fix),
@@ -88,7 +89,7 @@ fn check(case: &Case) -> Opinion {
         blamed
     } else if lacks_token {
         case.class_field("spec.metadataOptions.httpTokens")
-    } else if knows_no_type || root.is_of_cycle() {
+    } else if knows_no_type || root.is_of_cycle() || root.device().is_some() {
         case.class_field("spec.amiSelectorTerms")
     } else {
         root.user_data(case)
