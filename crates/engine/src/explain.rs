@@ -20,6 +20,7 @@ pub mod launch_blame;
 pub mod launch_error;
 pub(crate) mod logged;
 pub(crate) mod lost_lease;
+pub(crate) mod lost_plugin;
 pub mod network_path;
 pub(crate) mod overlay_promise;
 pub mod pull;

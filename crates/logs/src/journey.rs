@@ -1,6 +1,7 @@
 //! How far a machine came, and what stopped it.
 
 use crate::clock::Clock;
+use crate::device_plugins::DevicePlugins;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Reason, Trouble};
 use crate::lease::Lease;
 use crate::selinux::Refusal;
@@ -37,6 +38,9 @@ pub struct Journey {
     /// What systemd-networkd says of the machine's address.
     #[serde(skip_serializing_if = "Lease::is_empty")]
     pub lease: Lease,
+    /// What the kubelet says of the machine's device plugins.
+    #[serde(skip_serializing_if = "DevicePlugins::is_empty")]
+    pub device_plugins: DevicePlugins,
     /// When each file ends.
     pub files: BTreeMap<String, Option<DateTime<Utc>>>,
     pub lines: u64,
@@ -124,6 +128,7 @@ impl Journey {
             && phase(self) == phase(other)
             && self.open().into_iter().map(told).eq(other.open().into_iter().map(told))
             && self.operator_errors.iter().map(told).eq(other.operator_errors.iter().map(told))
+            && self.device_plugins.all_lost().eq(other.device_plugins.all_lost())
     }
 
     /// Whether the kubelet ends each time that it is started: then its start is no proof of anything.
@@ -225,6 +230,7 @@ impl Journey {
         }
         self.clock.extend(other.clock);
         self.lease.extend(other.lease);
+        self.device_plugins.extend(other.device_plugins);
         for (file, ends) in other.files {
             let own = self.files.entry(file).or_default();
             *own = ends.max(*own);

@@ -10,6 +10,7 @@
 mod boot;
 mod clock;
 mod denial;
+pub mod device_plugins;
 mod early;
 pub mod fact;
 mod framing;

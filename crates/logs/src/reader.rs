@@ -564,6 +564,9 @@ impl<'f> OneFile<'f> {
         if fits && line.program.as_deref() == Some(NETWORKD) {
             journey.lease.hear(&message, seen);
         }
+        if fits && is_of_machine && program.is_none_or(|program| TABLE.is_called(program, KUBELET)) {
+            journey.device_plugins.hear(&message, seen);
+        }
         if fits && is_refusal(&message) {
             let time = line.time.or_else(|| audited_at(&message));
             journey.keep_refusal(LogLine { time, ..seen() });

@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::denial;
+use crate::device_plugins;
 use crate::fact::{Phase, Reason, Trouble};
 use crate::lease;
 use crate::pattern::Pattern;
@@ -256,6 +257,7 @@ impl Table {
         let needles = needles.chain([KARPENTERS_ERROR, PANIC]).chain(systemd::NEEDLES.into_iter().flatten().copied());
         let needles = needles.chain(systemd::STOP_NEEDLES).chain([denial::NEEDLE, AVC_DENIED]);
         let needles = needles.chain(clock::NEEDLES.into_iter().flatten().copied()).chain(lease::NEEDLES);
+        let needles = needles.chain(device_plugins::NEEDLES);
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();

@@ -641,7 +641,7 @@ pub(crate) fn told(fact: &Fact, because: &str) -> Evidence {
     }
 }
 
-fn at(seen: &LogLine, because: String) -> Evidence {
+pub(crate) fn at(seen: &LogLine, because: String) -> Evidence {
     let time = seen.time.map_or_else(String::new, |time| format!(", {}", crate::case::timestamp(time)));
     let evidence = Evidence::new(seen.file.clone(), format!("line {}{time}", seen.line), seen.text.clone(), because);
     if seen.file.starts_with(aws::CONSOLE) { evidence.told_by_aws(None) } else { evidence }

@@ -9,6 +9,7 @@ use crate::explain::agent_chain::{last_words, of_pod, without_pod};
 use crate::explain::commands;
 use crate::explain::driver_unit;
 use crate::explain::explanation::{Explanation, Proof};
+use crate::explain::lost_plugin;
 use crate::explain::overlay_promise::promised;
 use crate::explain::pull;
 use crate::facts::node_tallies;
@@ -296,6 +297,9 @@ static OFFERING: Memo<Option<String>> = Memo::new("a Node that offers the resour
 
 /// No DaemonSet has the name of the device plugin: it is absent, has another name, or is part of the image.
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Explanation {
+    if let Some(found) = lost_plugin::of(case, node, resource, advertiser.who, None) {
+        return found;
+    }
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
     let offering =
@@ -393,7 +397,8 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
         blame.namespace(pod.metadata.namespace.as_deref().unwrap_or_default())
     };
     let of_node = Blame::object("v1", "Node", node.name()).field("status.allocatable");
-    if let Some(found) = failed_unit(case, node, resource, &head) {
+    let lost = || lost_plugin::of(case, node, resource, who, Some(pod));
+    if let Some(found) = failed_unit(case, node, resource, &head).or_else(lost) {
         return found;
     }
     let kinds = kinds(case, resource);
@@ -508,7 +513,11 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
     let Some(advertiser) = advertiser else {
         let promise = promised(case, resource);
         let is_weak = promise.as_ref().is_none_or(|promise| promise.proof == Proof::None);
-        let agent = if is_weak { named_after(case, node, resource) } else { None };
+        let agent = || {
+            lost_plugin::of(case, node, resource, "its device plugin", None)
+                .or_else(|| named_after(case, node, resource))
+        };
+        let agent = if is_weak { agent() } else { None };
         if let Some(found) = agent.or(promise) {
             return found;
         }
