@@ -25,22 +25,22 @@ fn without_back_off(summary: &str) -> String {
 
 /// A code says nothing that the description does not say. One without a description stays.
 pub(crate) fn unwrapped(summary: &str) -> String {
-    let mut rest = without_back_off(summary).replace(AGGREGATED, "").replace(UNANSWERED, "");
+    let short = without_back_off(summary).replace(AGGREGATED, "").replace(UNANSWERED, "");
+    let mut rest = short.as_str();
     let mut kept = String::new();
     let [before, after] = CODE;
-    while let Some(start) = rest.find(before) {
-        let behind = rest.split_off(start);
-        kept.push_str(&rest);
-        let (code, description) = behind[before.len()..].split_once(after).unwrap_or_default();
+    while let Some((head, behind)) = rest.split_once(before) {
+        kept.push_str(head);
+        let (code, description) = behind.split_once(after).unwrap_or_default();
         let is_code = !code.is_empty() && code.chars().all(char::is_alphanumeric);
         if is_code && description.starts_with(|c: char| c.is_alphanumeric() || c == '"') {
-            rest = description.to_owned();
+            rest = description;
         } else {
             kept.push_str(before);
-            rest = behind[before.len()..].to_owned();
+            rest = behind;
         }
     }
-    kept + &rest
+    kept + rest
 }
 
 #[cfg(test)]

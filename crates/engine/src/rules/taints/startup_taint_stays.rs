@@ -126,14 +126,11 @@ fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
     explanation.proof = Proof::Open;
     let (name, set) = (node.name(), pod.daemon_set().unwrap_or_default());
     let by_image = pulls_by_image(case, pod);
-    let waits = match &by_image {
-        Some(by_image) => {
-            format!("The controller that removes it may wait for DaemonSet {set}. {}", by_image.sentences())
-        }
-        None => {
-            let why = explanation.why.trim_end_matches('.');
-            format!("The controller that removes it may wait for DaemonSet {set}, whose {why}.")
-        }
+    let waits = if let Some(by_image) = &by_image {
+        format!("The controller that removes it may wait for DaemonSet {set}. {}", by_image.sentences())
+    } else {
+        let why = explanation.why.trim_end_matches('.');
+        format!("The controller that removes it may wait for DaemonSet {set}, whose {why}.")
     };
     let summary = format!(
         "Startup taint {taint} has been on Node {name} since {}, but it was removed from other nodes of the NodePool. \
