@@ -141,8 +141,8 @@ fn fix(case: &Case, launched: &Condition, works: &str) -> String {
     let takes_pending = case.karpenter().is_none_or(Karpenter::takes_pending_images);
     let upgrade = takes_pending.then_some(" Karpenter 1.2.2, 1.3.0 and later select only available images.");
     format!(
-        "If the new image is pending, wait: the next launch succeeds when it is available. Otherwise select the working \
-         image {works} by its id. Give an image its selected name or tag only when it is available.{}",
+        "If the new image is pending, wait: the next launch succeeds when it is available. Otherwise select the \
+         working image {works} by its id. Give an image its selected name or tag only when it is available.{}",
         upgrade.unwrap_or_default()
     )
 }

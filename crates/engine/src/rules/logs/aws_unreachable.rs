@@ -28,7 +28,7 @@ fn check(case: &Case) -> Opinion {
     let silence = match root.fact.names.get("attempt") {
         Some(_) => match seconds_apart(root.fact).filter(|seconds| *seconds >= TIMEOUT) {
             Some(seconds) => Some(seconds),
-            // EC2 may have answered each time: that it does not know the instance yet, or that there are too many calls.
+            // EC2 may have answered each time: that it does not know the instance yet, or that calls are too many.
             None => return Opinion::Silent,
         },
         None => None,
