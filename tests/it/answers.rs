@@ -248,7 +248,7 @@ fn evidence_that_karpenter_soon_deletes_has_the_command_that_keeps_it() {
     const CERTAIN: &str = "tests/cases/06-node-label-refused-by-kubelet/cluster.yaml";
     const OPEN: &str = "tests/cases/125-custom-al2023-image-without-nodeconfig/cluster.yaml";
     let answer = run(&["diagnose", "-f", OPEN, "--now", "2025-12-17T19:10:00Z"], "");
-    let fate = "Karpenter deletes custom-4fm7z in 1m (2025-12-17T19:11:00Z), and the evidence with it.";
+    let fate = "Karpenter deletes custom-4fm7z first, in 1m (2025-12-17T19:11:00Z), and the evidence with it.";
     answer.says(&[format!("{fate} save it now: $ nodewhy collect > nodewhy-dump.json").as_str()]);
     let answer = run(&["diagnose", "-f", CERTAIN], "");
     answer.says(&["Karpenter deletes batch-spot-tn4j8 first, in 3m 27s (2024-12-18T13:43:02Z)."]);

@@ -4,7 +4,6 @@
 use crate::fact::LogLine;
 use crate::quoted::named;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Sources: k8s.io/kubernetes v1.28.15, v1.34.2, v1.36.3, v1.37.2 pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go
 /// `Register`, client.go `Run`.
@@ -22,13 +21,14 @@ pub(crate) const NEEDLES: [&str; 3] = [REGISTERED, ENDED, STARTS];
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DevicePlugins {
-    resources: BTreeMap<String, Connections>,
+    resources: Vec<Connections>,
 }
 
 /// The connections for one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Connections {
+    resource: String,
     begun: u32,
     ended: u32,
     /// The first end since the last registration.
@@ -53,30 +53,34 @@ impl DevicePlugins {
         let (is_end, is_begin) = (message.contains(ENDED), message.contains(REGISTERED));
         let key = if is_end { " resource=" } else { " resourceName=" };
         let Some(resource) = value(message, key).filter(|_| is_end || is_begin) else { return };
-        if self.resources.len() >= MOST && !self.resources.contains_key(&resource) {
-            return;
+        if let Some(own) = self.resources.iter_mut().find(|own| own.resource == resource) {
+            own.hear(is_end, seen());
+        } else if self.resources.len() < MOST {
+            let mut own = Connections { resource, ..Connections::default() };
+            own.hear(is_end, seen());
+            self.resources.push(own);
         }
-        self.resources.entry(resource).or_default().hear(is_end, seen());
     }
 
     /// Takes in what another file says. Of each resource the newer one counts: the files may have the same lines.
     pub(crate) fn extend(&mut self, other: Self) {
-        for (resource, theirs) in other.resources {
-            let own = self.resources.entry(resource).or_default();
-            if *own == Connections::default() || theirs.last.is_after(&own.last) {
-                *own = theirs;
+        for theirs in other.resources {
+            match self.resources.iter_mut().find(|own| own.resource == theirs.resource) {
+                None => self.resources.push(theirs),
+                Some(own) if theirs.last.is_after(&own.last) => *own = theirs,
+                Some(_) => {}
             }
         }
     }
 
     /// The line that says that the connection for this resource ended, if no plugin has registered for it since.
     pub fn lost(&self, resource: &str) -> Option<&LogLine> {
-        self.resources.get(resource)?.lost()
+        self.resources.iter().find(|own| own.resource == resource)?.lost()
     }
 
     /// The resources whose connections are lost.
     pub(crate) fn all_lost(&self) -> impl Iterator<Item = &String> {
-        self.resources.iter().filter(|(_, own)| own.lost().is_some()).map(|(resource, _)| resource)
+        self.resources.iter().filter(|own| own.lost().is_some()).map(|own| &own.resource)
     }
 }
 

@@ -61,7 +61,7 @@ fn outside_of_zone(class: &NodeClass, node: &Node) -> Reason {
     Reason::new(
         format!(
             "{} {} selects separate subnets for pods (podSubnetSelectorTerms). None of them is in the Node's zone \
-             {zone}, or those in {zone} have no free addresses",
+             {zone}, or those in {zone} are full",
             class.kind,
             class.name()
         ),
