@@ -189,6 +189,10 @@ fn explains(case: &Case, fact: &Fact) -> bool {
     if is_past(case, fact) {
         return false;
     }
+    // A kubelet is Ready whether the devices of its node work or not. So they are not why it is not Ready.
+    if fact.trouble == Trouble::DeviceFails && case.node.is_some_and(|node| !node.is_ready()) {
+        return false;
+    }
     // Who has a Node was configured.
     let is_of_boot = matches!(
         fact.trouble,
