@@ -77,12 +77,19 @@ impl SessionEntry<'_> {
     }
 }
 
-/// Fargate needs that user name. A kubelet on EC2 needs it only if its Node is named after the instance's id.
+/// The entry, unless EKS says that aws-auth does not decide. Fargate needs that user name. A kubelet on EC2 needs it
+/// only if its Node is named after the instance's id.
 pub(crate) fn by_session<'w>(case: &Case<'w>, role: &'w str) -> Option<SessionEntry<'w>> {
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth))?;
     let Verdict::Mapped(entry) = auth.read.judge(role) else { return None };
     let is_session = entry.node_name() == Ok(NodeName::InstanceId) && entry.key == DataKey::MapRoles;
-    is_session.then_some(SessionEntry { role, auth, entry })
+    let is_used = || match access_entry::entry_state(case, role) {
+        EntryState::Missing { mode, .. } => mode.reads_aws_auth(),
+        EntryState::NotRead | EntryState::Unseen => true,
+        // An access entry beats aws-auth.
+        EntryState::WrongType { .. } | EntryState::Outlived { .. } | EntryState::Fits(_) => false,
+    };
+    (is_session && is_used()).then_some(SessionEntry { role, auth, entry })
 }
 
 /// `Err` is the rule's answer where the question does not arise.

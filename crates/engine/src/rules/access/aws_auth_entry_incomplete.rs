@@ -4,7 +4,6 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
-use crate::facts::access_entry::{self, EntryState};
 use crate::facts::aws_auth_role;
 use crate::facts::slip::is_slip;
 use crate::facts::{node_role, role_in_use};
@@ -179,15 +178,6 @@ fn named_by_session(case: &Case) -> Option<Finding> {
         return None;
     }
     if role_in_use::works(case, &role_in_use::running(case, role)).is_some() {
-        return None;
-    }
-    let is_used = match access_entry::entry_state(case, role) {
-        EntryState::Missing { mode, .. } => mode.reads_aws_auth(),
-        EntryState::NotRead | EntryState::Unseen => true,
-        // An access entry beats aws-auth.
-        EntryState::WrongType { .. } | EntryState::Outlived { .. } | EntryState::Fits(_) => false,
-    };
-    if !is_used {
         return None;
     }
     let confidence = if aws_auth_role::by_entries(case) { Confidence::Possible } else { Confidence::Likely };

@@ -216,14 +216,16 @@ fn other_user(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
     let is_session = known.starts_with("i-");
     let mapping = node_role::name(case).filter(|_| is_session).and_then(|role| aws_auth_role::by_session(case, role));
     if let Some(mapping) = mapping {
-        return finding
+        // EKS has not said so, but nodes join through access entries here, and the role may have one.
+        let most = if aws_auth_role::by_entries(case) { Confidence::Likely } else { Confidence::Certain };
+        return Finding { confidence: finding.confidence.min(most), ..finding }
             .adding(&format!(
                 "ConfigMap aws-auth gives it that user name: the entry of {} has the username {}.",
                 mapping.role, mapping.entry.username
             ))
             .with(mapping.evidence())
             .blaming(mapping.blame())
-            .fix("Change the username of the entry to system:node:{{EC2PrivateDNSName}}.")
+            .fix(with_dns_name(own))
             .step(Risk::Mutating, "Correct the entry", edit());
     }
     // No object shows what gives the kubelet that user name.
@@ -255,6 +257,18 @@ fn other_user(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
         ))
         .step(Risk::Mutating, "Correct the entry in aws-auth", edit())
         .blaming((is_read == Some(true)).then_some(aws_auth))
+}
+
+/// EC2's private DNS name has a domain. A machine whose own name has none needs more than another user name.
+fn with_dns_name(own: &str) -> String {
+    let username = "Change the username of the entry to system:node:{{EC2PrivateDNSName}}.";
+    if has_domain(own) {
+        return username.to_owned();
+    }
+    format!(
+        "{username} Also make the machine use EC2's private DNS name as its Node name: look for a host name that user \
+         data or the image sets."
+    )
 }
 
 /// A class with another image whose machines join from a subnet that this class has too, while none of this class has
@@ -469,7 +483,13 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::two_names;
+    use super::{two_names, with_dns_name};
+
+    #[test]
+    fn a_machine_with_a_name_of_its_own_needs_more_than_another_user_name() {
+        assert!(!with_dns_name("ip-10-0-1-2.ec2.internal").contains("Also"));
+        assert!(with_dns_name("worker-1").contains("Also make the machine use EC2's private DNS name"));
+    }
 
     #[test]
     fn two_names_are_read_in_both_messages() {
