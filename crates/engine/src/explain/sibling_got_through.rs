@@ -87,9 +87,10 @@ impl GotThrough<'_> {
         let Self { sibling, place } = self;
         let name = sibling.name();
         let verb = if is_joining(case) { "joined" } else { "is in service" };
+        let there = if place.is_empty() { "" } else { " there" };
         let mut finding = finding
             .adding(&format!(
-                "NodeClaim {name} of the same class {verb}{place}, so the network there let that node through."
+                "NodeClaim {name} of the same class {verb}{place}, so the network{there} let that node through."
             ))
             .with(Evidence::new(
                 format!("NodeClaim/{name}"),

@@ -47,8 +47,7 @@ fn check(case: &Case) -> Opinion {
     let finding = match silence {
         Some(seconds) => finding.adding(&format!(
             "Its calls are {seconds} seconds apart on average. The SDK waits {TIMEOUT} seconds for each connection, so \
-             most likely nothing answers{}.",
-            if sibling.is_none() { ": the subnet has no way to the EC2 API" } else { "" }
+             most likely nothing answers."
         )),
         None => finding,
     };
@@ -73,6 +72,10 @@ fn check(case: &Case) -> Opinion {
     if let Some(sibling) = sibling {
         return sibling.in_finding(case, finding).into();
     }
+    let finding = match silence {
+        Some(_) => finding.adding("Then the subnet has no way to the EC2 API."),
+        None => finding,
+    };
     let blame = match root.fact.trouble {
         Trouble::NoMetadata => root.user_data(case),
         // Of the way to AWS the cluster has only the choice of the subnet.
@@ -81,8 +84,10 @@ fn check(case: &Case) -> Opinion {
     finding.blaming(blame).into()
 }
 
-/// The seconds that the SDK waits for a connection.
-/// Source: aws-sdk-go-v2 v1.47.1 aws/transport/http/client.go `DefaultDialConnectTimeout`.
+/// The seconds that the SDK waits for a connection. Calls that are answered are closer together: the SDK pauses for 20
+/// seconds at most before the next one, and nodeadm changes only the number of attempts.
+/// Sources: aws-sdk-go-v2 v1.47.1 aws/transport/http/client.go `DefaultDialConnectTimeout`, aws/retry/standard.go
+/// `DefaultMaxBackoff`; amazon-eks-ami 062cf5189e nodeadm/cmd/nodeadm/init/init.go `RetryMaxAttempts`.
 const TIMEOUT: i64 = 30;
 
 /// The seconds between two lines of a fact, on average.
