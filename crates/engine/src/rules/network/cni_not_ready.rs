@@ -135,7 +135,10 @@ fn with_operator(case: &Case, finding: Finding) -> Finding {
     };
     let said = logged::excerpt(&fact.last.text);
     finding
-        .adding(&format!("The log of {CILIUM_OPERATOR} names the Node in an error {} times: {said}", fact.count))
+        .adding(&format!(
+            "The log of {CILIUM_OPERATOR} has {} errors that name the Node, the last one: {said}",
+            fact.count
+        ))
         .with(logged::told(fact, "nodewhy does not know the line, but it may be the cause"))
 }
 

@@ -59,7 +59,9 @@ fn restarting(finding: Finding, pool: &str, operator: Blame, version: &str) -> F
         .as_ref()
         .map(|namespace| format!("kubectl rollout restart -n {namespace} deployment/{}", operator.name));
     finding
-        .adding(&format!("Version {version} of the operator sees no pool that was created after the operator started."))
+        .adding(&format!(
+            "Version {version} of the operator may see no pool that was created after the operator started."
+        ))
         .fix(format!(
             "If CiliumPodIPPool {pool} exists, restart the operator: it then knows the pool. If it does not exist, \
              create it first. Later versions see new pools without a restart."
@@ -68,7 +70,7 @@ fn restarting(finding: Finding, pool: &str, operator: Blame, version: &str) -> F
         .blaming(operator)
 }
 
-/// The version of the operator, if it stops watching pools once it has started.
+/// The version of the operator, if it may stop watching pools once it has started. The last pre-releases may not.
 /// Sources: cilium/cilium#45980, #46034; cilium 13dcc1677e operator/pkg/ipam/multipool.go `startIPPoolAllocator`, which
 /// uses the context of the start hook.
 fn blind_version<'w>(case: &Case<'w>) -> Option<&'w str> {
