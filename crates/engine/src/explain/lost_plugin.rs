@@ -33,12 +33,16 @@ pub(crate) fn of(case: &Case, node: &Node, resource: &str, who: &str, plugin: Op
 /// Sources: bottlerocket-os/bottlerocket#4250, bottlerocket-os/bottlerocket-core-kit#228.
 fn without_pod(case: &Case, node: &Node, why: String, of_node: Blame) -> Explanation {
     let is_auto = node.metadata.label("eks.amazonaws.com/compute-type") == Some("auto");
-    let is_bottlerocket = node.status.node_info.os_image.starts_with("Bottlerocket") && !is_auto;
+    let os_image = &node.status.node_info.os_image;
+    let is_bottlerocket = os_image.starts_with("Bottlerocket") && !is_auto;
     let of_image = case.class_field("spec.amiSelectorTerms").filter(|_| is_bottlerocket);
-    let fix = if is_bottlerocket {
+    let fix = if is_bottlerocket && os_image.contains(" 1.25.0 ") {
         "Delete the NodeClaim: on Bottlerocket the plugin is a service of the image, and a new node starts it again. \
          If that happens on other nodes too, select a newer release: 1.25.0 has a race between the plugin and the \
          kubelet."
+    } else if is_bottlerocket {
+        "Delete the NodeClaim: on Bottlerocket the plugin is a service of the image, and a new node starts it again. \
+         If that happens on other nodes too, select another release."
     } else {
         "Restart the device plugin on the node, so that it registers again. If it is a service of the image, delete \
          the NodeClaim."
