@@ -142,7 +142,8 @@ fn fix(case: &Case, launched: &Condition, works: &str) -> String {
     let upgrade = takes_pending.then_some(" Karpenter 1.2.2, 1.3.0 and later select only available images.");
     format!(
         "If the new image is pending, wait: the next launch succeeds when it is available. Otherwise select the \
-         working image {works} by its id. Give an image its selected name or tag only when it is available.{}",
+         working image {works} by its id. Give an image the name or tag that the node class selects only when it is \
+         available.{}",
         upgrade.unwrap_or_default()
     )
 }

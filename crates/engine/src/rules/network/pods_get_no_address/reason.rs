@@ -57,11 +57,14 @@ fn told(said: IpamdLine) -> String {
 }
 
 fn outside_of_zone(class: &NodeClass, node: &Node) -> Reason {
-    let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its own");
+    let (named, there) = match node.metadata.label("topology.kubernetes.io/zone") {
+        Some(zone) => (format!(" {zone}"), format!("in {zone}")),
+        None => (String::new(), "there".to_owned()),
+    };
     Reason::new(
         format!(
-            "{} {} selects separate subnets for pods (podSubnetSelectorTerms). None of them is in the Node's zone \
-             {zone}, or those in {zone} are full",
+            "{} {} selects separate subnets for pods (podSubnetSelectorTerms). None of them is in the Node's \
+             zone{named}, or those {there} are full",
             class.kind,
             class.name()
         ),
