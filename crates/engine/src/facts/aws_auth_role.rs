@@ -89,7 +89,7 @@ pub(crate) fn by_session<'w>(case: &Case<'w>, role: &'w str) -> Option<SessionEn
         // An access entry beats aws-auth.
         EntryState::WrongType { .. } | EntryState::Outlived { .. } | EntryState::Fits(_) => false,
     };
-    (is_session && is_used()).then_some(SessionEntry { role, auth, entry })
+    (is_session && is_used() && is_read(case) != Some(false)).then_some(SessionEntry { role, auth, entry })
 }
 
 /// `Err` is the rule's answer where the question does not arise.
