@@ -10,7 +10,7 @@ use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::json;
 use std::collections::BTreeSet;
-use testkit::fixes::{commands, split, verdicts};
+use testkit::fixes::{commands, split, tried, verdicts};
 use testkit::objects::{examples, over_cluster};
 
 /// What a verdict is about: the blamed object, the machine, its instance and its pool, and what it has seen.
@@ -292,6 +292,18 @@ fn every_command_can_be_run() {
         }
     }
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn the_list_of_commands_that_kubectl_tries_is_fresh() {
+    let (path, made) = (tried::path(), tried::made());
+    if std::env::var_os("NODEWHY_UPDATE").is_some() {
+        std::fs::write(&path, &made).expect("the list of commands");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let missing: Vec<&str> = made.lines().filter(|line| !written.lines().any(|of| of == *line)).collect();
+    let (file, make) = (tried::FILE, tried::MAKE);
+    assert!(written == made, "{file} is stale: {make}\nIt lacks {} lines\n{}", missing.len(), missing.join("\n"));
 }
 
 /// What a command can do, by its verb; the risk that a step names is no less.

@@ -1,5 +1,7 @@
 //! The commands that verdicts give, over every cause's examples and every case.
 
+pub mod tried;
+
 use crate::corpus::{case_folders, load_case};
 use crate::objects::{examples, over_cluster};
 use chrono::{DateTime, Utc};

@@ -1,56 +1,16 @@
-//! The commands of all fixes and open questions, run by the real kubectl against a real API server.
+//! The commands of all fixes and open questions, one of each shape, run by the real kubectl against a real API server.
+//! `fixes.txt` lists them, and `cargo test --test it fixes` compares that list with the verdicts.
 
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 use testkit::control_plane::{ControlPlane, NEWEST_KARPENTER, binaries};
-use testkit::fixes::{commands, split};
-
-/// Verbs that change nothing.
-const READS: [&str; 6] = ["get", "describe", "logs", "auth", "cluster-info", "version"];
-/// Verbs that can be told to store nothing.
-const WRITES: [&str; 7] = ["patch", "delete", "taint", "cordon", "uncordon", "drain", "scale"];
+use testkit::fixes::tried;
 
 /// A kind that newer versions of Kubernetes have, and this API server does not: a command that asks for it among others
 /// gets nothing of those either.
 const NOT_EVERYWHERE: &str = "mutatingadmissionpolicies";
-
-/// The line as this test runs it: what it would change is only tried. `None` where it needs more than the API server.
-fn tried(line: &str, parts: &[Vec<String>]) -> Option<String> {
-    let mut tried = line.to_owned();
-    for words in parts {
-        match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["kubectl", verb, ..] if READS.contains(verb) => {}
-            ["kubectl", verb, ..]
-                if WRITES.contains(verb) || words.get(1..3).is_some_and(|of| of == ["set", "env"]) =>
-            {
-                assert_eq!(parts.len(), 1, "what changes something stands alone: {line}");
-                tried.push_str(" --dry-run=server");
-            }
-            ["grep", ..] => {}
-            _ => return None,
-        }
-    }
-    Some(tried)
-}
-
-/// Commands of one shape fail alike: the same verb, kinds, flags, format and selected fields, whatever the names.
-fn shape(parts: &[Vec<String>]) -> String {
-    let of = |words: &Vec<String>| {
-        // The program, the verb and the kinds.
-        let mut kept = 3_usize;
-        let mut shape = Vec::new();
-        for word in words {
-            shape.push(match word.split(['=', '/']).next().unwrap_or(word) {
-                start if kept > 0 || word.starts_with('-') => start,
-                _ => "_",
-            });
-            kept = if ["-o", "--field-selector"].contains(&word.as_str()) { 1 } else { kept.saturating_sub(1) };
-        }
-        shape.join(" ")
-    };
-    parts.iter().map(of).collect::<Vec<_>>().join("; ")
-}
 
 /// Whether kubectl says of a line no more than that an object is not there, and what it says beside an answer.
 fn is_taken(line: &str, said: &str) -> bool {
@@ -79,18 +39,8 @@ fn kind(group: &str, version: &str, kind: &str, plural: &str) -> Value {
     })
 }
 
-#[test]
-fn kubectl_and_the_api_server_take_every_command_of_a_fix() {
-    let mut shapes = BTreeMap::new();
-    for (whence, line) in commands() {
-        if let Some(parts) = split(&line)
-            && let Some(tried) = tried(&line, &parts)
-        {
-            shapes.entry(shape(&parts)).or_insert((whence, tried));
-        }
-    }
-    assert!(shapes.len() > 50, "most commands are kubectl's: {shapes:#?}");
-
+/// An API server that has the kinds which commands name.
+fn control_plane() -> ControlPlane {
     let older = format!("--runtime-config=admissionregistration.k8s.io/v1/{NOT_EVERYWHERE}=false");
     let control_plane = ControlPlane::start_with(&[&older, "--disable-admission-plugins=MutatingAdmissionPolicy"]);
     control_plane.karpenter_crds(NEWEST_KARPENTER);
@@ -110,24 +60,56 @@ fn kubectl_and_the_api_server_take_every_command_of_a_fix() {
     control_plane.apply(kind("karpenter.sh", "v1alpha5", "Provisioner", "provisioners"));
     control_plane.apply(kind("karpenter.sh", "v1alpha5", "Machine", "machines"));
     control_plane.apply(kind("karpenter.k8s.aws", "v1alpha1", "AWSNodeTemplate", "awsnodetemplates"));
-    control_plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+    control_plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]);
+    control_plane
+}
 
-    let kubectl = binaries::control_plane("kubectl");
+/// Works on the items with as many threads as there are cores: a kubectl mostly waits for the API server.
+fn on_all_cores<I: Sync>(items: &[I], work: impl Fn(&I) + Sync) {
+    let next = Mutex::new(items.iter());
+    let take = || next.lock().expect("no thread fails here").next();
+    let work_through = || {
+        while let Some(item) = take() {
+            work(item);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work_through);
+        }
+    });
+}
+
+#[test]
+fn kubectl_and_the_api_server_take_every_command_of_a_fix() {
+    let commands = tried::read();
+    assert!(commands.len() > 50, "most commands are kubectl's: {commands:#?}");
+
+    let control_plane = control_plane();
+    let (kubectl, kubeconfig) = (binaries::control_plane("kubectl"), control_plane.kubeconfig());
     let path = format!("{}:{}", kubectl.parent().expect("a folder").display(), std::env::var("PATH").expect("a PATH"));
     let home = tempfile::tempdir().expect("a folder");
-    let mut faults = Vec::new();
-    for (whence, line) in shapes.values() {
+    let said = |line: &str| {
         let output = Command::new("bash")
             .args(["-c", line])
             .env("PATH", &path)
             .env("HOME", home.path())
-            .env("KUBECONFIG", control_plane.kubeconfig())
+            .env("KUBECONFIG", &kubeconfig)
             .output()
             .expect("bash runs");
-        let said = String::from_utf8_lossy(&output.stderr);
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    // Writes the list of kinds to the cache that all commands share. A kubectl that misses a kind in a list that it did
+    // not read itself reads the list again. Source: client-go v0.37.2 restmapper/discovery.go.
+    said("kubectl api-resources");
+    let faults = Mutex::new(Vec::new());
+    on_all_cores(&commands, |(whence, line)| {
+        let said = said(line);
         if !is_taken(line, &said) {
-            faults.push(format!("{whence}: {line}: {said}"));
+            faults.lock().expect("no thread fails here").push(format!("{whence}: {line}: {said}"));
         }
-    }
-    assert!(faults.is_empty(), "{} of {} commands\n{}", faults.len(), shapes.len(), faults.join("\n"));
+    });
+    let mut faults = faults.into_inner().expect("no thread fails here");
+    faults.sort();
+    assert!(faults.is_empty(), "{} of {} commands\n{}", faults.len(), commands.len(), faults.join("\n"));
 }
