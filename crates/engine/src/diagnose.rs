@@ -228,7 +228,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         .map(|(rule, f)| Alternative {
             cause: rule.cause.into(),
             confidence: f.confidence,
-            summary: unwrapped(&f.summary),
+            summary: unwrapped(f.summary),
         })
         .collect();
     let stated = suspects::Stated { cause, confidence: finding.confidence };
@@ -244,7 +244,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     };
     let evidence = completed(case, finding.evidence);
     let known = rule.is_some();
-    let summary = Text::from(unwrapped(&finding.summary));
+    let summary = Text::from(unwrapped(finding.summary));
     let condition = |type_: &'static str, holds: bool, reason: &'static str, message: Text| Condition {
         type_: type_.into(),
         status: if holds { "True" } else { "False" }.into(),

@@ -34,8 +34,7 @@ fn ask_its_state(case: &Case, instance: &str, finding: Finding) -> Finding {
     or_ask(
         finding,
         case.cluster.aws().instance(instance),
-        "Does the instance still run? If it ended at once, EC2 could not decrypt a volume (KMS), or had another \
-         fault.",
+        "Does the instance still run? If not, perhaps EC2 could not decrypt a volume (KMS).",
         format!(
             "aws ec2 describe-instances --instance-ids {instance} --query \
              'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"

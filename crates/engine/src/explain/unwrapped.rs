@@ -23,9 +23,13 @@ fn without_back_off(summary: &str) -> String {
     parts.fold(first, |kept, part| kept + part.trim_start_matches(is_of_name))
 }
 
-/// A code says nothing that the description does not say. One without a description stays.
-pub(crate) fn unwrapped(summary: &str) -> String {
-    let short = without_back_off(summary).replace(AGGREGATED, "").replace(UNANSWERED, "");
+/// A code says nothing that the description does not say. One without a description stays. Most summaries quote none
+/// of this, and are not copied.
+pub(crate) fn unwrapped(summary: String) -> String {
+    if ![AGGREGATED, CODE[0], UNANSWERED, BACK_OFF].iter().any(|wrapping| summary.contains(wrapping)) {
+        return summary;
+    }
+    let short = without_back_off(&summary).replace(AGGREGATED, "").replace(UNANSWERED, "");
     let mut rest = short.as_str();
     let mut kept = String::new();
     let [before, after] = CODE;
@@ -52,15 +56,15 @@ mod tests {
         let said = "pod a gets no network (Failed: (combined from similar events): Failed to create pod \
                     sandbox: rpc error: code = Unknown desc = add cmd: rpc error: code = Unavailable desc = refused).";
         let short = "pod a gets no network (Failed: Failed to create pod sandbox: add cmd: refused).";
-        assert_eq!(unwrapped(said), short);
+        assert_eq!(unwrapped(said.to_owned()), short);
     }
 
     #[test]
     fn a_call_without_an_answer_has_no_status() {
         let said = "operation error EC2: DescribeInstances, https response error StatusCode: 0, RequestID: , canceled";
-        assert_eq!(unwrapped(said), "operation error EC2: DescribeInstances, canceled");
+        assert_eq!(unwrapped(said.to_owned()), "operation error EC2: DescribeInstances, canceled");
         let answered = "operation error EC2: RunInstances, https response error StatusCode: 403, RequestID: 1, denied";
-        assert_eq!(unwrapped(answered), answered);
+        assert_eq!(unwrapped(answered.to_owned()), answered);
     }
 
     #[test]
@@ -68,7 +72,7 @@ mod tests {
         let said = "pod a fails: container b: CrashLoopBackOff: back-off … restarting failed container=b-1. It logs x: \
                     back-off … restarting failed container=c: exit code 1";
         let short = "pod a fails: container b: CrashLoopBackOff. It logs x: exit code 1";
-        assert_eq!(unwrapped(said), short);
+        assert_eq!(unwrapped(said.to_owned()), short);
     }
 
     #[test]
@@ -80,7 +84,7 @@ mod tests {
             "It logs: rpc error: code = Unkno…",
             "Node n1 is Ready.",
         ] {
-            assert_eq!(unwrapped(said), said);
+            assert_eq!(unwrapped(said.to_owned()), said);
         }
     }
 }
