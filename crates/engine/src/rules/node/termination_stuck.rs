@@ -19,7 +19,8 @@ use crate::explain::volume_attachments;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, NodeClaim, Taint};
 use crate::rules::Rule;
-use crate::upstream::karpenter::{DISRUPTED_TAINTS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP};
+use crate::upstream::former_words::Words;
+use crate::upstream::karpenter::{DISRUPTED_TAINTS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP, Version};
 use budgets::{disruption_budget, shut_budget, two_budgets};
 use chrono::TimeDelta;
 use dead_kubelet::dead_kubelet;
@@ -139,6 +140,23 @@ fn of_claim(case: &Case, claim: &NodeClaim, node: Option<&Node>) -> Option<Findi
             }))
         }
         None => None,
+    }
+}
+
+/// What limits a drain, as the last sentence of a fix, with the blank before it.
+fn limit(case: &Case) -> &'static str {
+    if can_be_limited(case) {
+        " A terminationGracePeriod on the NodePool limits the wait for future nodes."
+    } else {
+        ""
+    }
+}
+
+/// Source: core pkg/apis/v1/nodeclaim.go `TerminationGracePeriod` (v1.0.0); pkg/apis/v1beta1 (v0.37.0) has none.
+fn can_be_limited(case: &Case) -> bool {
+    match case.karpenter() {
+        Some(karpenter) => karpenter.version >= Version(1, 0, 0),
+        None => case.words() == Words::Present,
     }
 }
 

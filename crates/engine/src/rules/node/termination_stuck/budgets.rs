@@ -1,6 +1,6 @@
 //! A PodDisruptionBudget permits no eviction.
 
-use super::{drain_taint, head, is_bounded, is_name, lasts};
+use super::{drain_taint, head, is_bounded, is_name, lasts, limit};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
@@ -50,11 +50,12 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
             Some([budget]) => blame_budget(budget),
             _ => Blame::object("v1", "Pod", name).namespace(namespace),
         })
-        .fix(
+        .fix(format!(
             "Find out why the budget allows no disruption: maxUnavailable 0, minAvailable as high as the number of \
              replicas, or its pods are not Ready. Run one more replica, or correct the budget. The API server never \
-             evicts a pod with two budgets. A terminationGracePeriod on the NodePool limits the wait for future nodes.",
-        )
+             evicts a pod with two budgets.{}",
+            limit(case)
+        ))
         .step(
             Risk::Inspect,
             "See which budget allows no disruption",
@@ -103,8 +104,8 @@ pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
     ))
     .fix(format!(
         "Change PodDisruptionBudget {of} so that it allows one disruption: maxUnavailable 1, or a minAvailable below \
-         the number of replicas. If its pods are not Ready, fix them. A terminationGracePeriod on the NodePool limits \
-         the wait for future nodes."
+         the number of replicas. If its pods are not Ready, fix them.{}",
+        limit(case)
     ));
     Some(have_it_allow(finding, budget))
 }

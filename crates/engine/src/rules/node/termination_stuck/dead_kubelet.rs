@@ -1,6 +1,6 @@
 //! The kubelet is gone, and pods wait for its confirmation.
 
-use super::{PODS_GO_WITHIN, drains, head, is_bounded};
+use super::{PODS_GO_WITHIN, can_be_limited, drains, head, is_bounded, limit};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
@@ -25,17 +25,18 @@ pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
     };
     let (namespace, pod) = (first.metadata.namespace.as_deref().unwrap_or("default"), &first.metadata.name);
     let field = "spec.template.spec.terminationGracePeriod";
-    // Before machines were objects of their own, nothing bounded a drain.
-    let pool = case.pool().filter(|_| !case.cluster.is_before_machines());
+    let can_be_limited = can_be_limited(case);
+    let pool = case.pool().filter(|_| can_be_limited);
     let blame = match pool {
         Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field(field),
         None => Blame::object("v1", "Node", node.name()),
     };
+    let because = if can_be_limited { ", because there is no terminationGracePeriod" } else { "" };
     let finding = Finding::new(
         Confidence::Certain,
         format!(
             "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{pod}{others} can never finish \
-             terminating. The drain waits for that without limit, because there is no terminationGracePeriod.",
+             terminating. The drain waits for that without limit{because}.",
             head(case),
             node.name(),
         ),
@@ -53,17 +54,20 @@ pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
         "the pod was deleted long ago but still exists",
     ))
     .with(drains)
-    .with(Evidence::new(
-        case.subject(),
-        "spec.terminationGracePeriod",
-        "absent",
-        "with this setting, Karpenter deletes the remaining pods after that time and terminates the instance",
-    ))
+    .with_all(can_be_limited.then(|| {
+        Evidence::new(
+            case.subject(),
+            "spec.terminationGracePeriod",
+            "absent",
+            "with this setting, Karpenter deletes the remaining pods after that time and terminates the instance",
+        )
+    }))
     .blaming(blame)
-    .fix(
+    .fix(format!(
         "Delete the pods by force once you are certain that they do not run, or terminate the instance. Karpenter then \
-         releases the Node. A terminationGracePeriod on the NodePool limits the wait for future nodes.",
-    )
+         releases the Node.{}",
+        limit(case)
+    ))
     .step(
         Risk::Destructive,
         "Delete the pod by force. Its volume may be mounted twice if the instance still runs",

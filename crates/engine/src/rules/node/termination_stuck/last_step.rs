@@ -1,7 +1,7 @@
 //! Karpenter only waits for the end of the instance, or for a volume whose detachment nothing has requested.
 
 use super::volumes::still_attached;
-use super::{STILL_REFUSED, drain_taint, head, is_bounded, step};
+use super::{STILL_REFUSED, drain_taint, head, is_bounded, limit, step};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
@@ -105,12 +105,12 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
             ),
         )
         .blaming(Blame::object("v1", "Node", name))
-        .fix(
+        .fix(format!(
             "Check whether a VolumeAttachment names the Node. Its pod or its claim may have been deleted by force, or \
              its volume is Released, so no component requests the detachment. Delete it once no process uses the \
-             volume. If there is none, find out why EC2 keeps the instance. A terminationGracePeriod on the NodePool \
-             limits the wait.",
-        )
+             volume. If there is none, find out why EC2 keeps the instance.{}",
+            limit(case)
+        ))
         .step(
             Risk::Inspect,
             "See which volumes are still attached",

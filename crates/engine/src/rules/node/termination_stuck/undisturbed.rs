@@ -1,6 +1,6 @@
 //! Pods that must not be disrupted and never end by themselves.
 
-use super::{drain_taint, drains, head, is_bounded};
+use super::{can_be_limited, drain_taint, drains, head, is_bounded, limit};
 use crate::api::{Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
@@ -55,8 +55,8 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
     .blaming(workload.blame().field("spec.template.metadata.annotations"))
     .fix(format!(
         "Delete the pods as soon as your workload allows: {kind} {of} creates others elsewhere, and the drain \
-         continues. A terminationGracePeriod on the NodePool limits the wait for future nodes. Use {DO_NOT_DISRUPT} \
-         only for pods that end."
+         continues.{} Use {DO_NOT_DISRUPT} only for pods that end.",
+        limit(case)
     ))
     .step(
         Risk::Mutating,
@@ -68,7 +68,7 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
         "Or delete the pod. Its current work is lost",
         Some(format!("kubectl delete pod -n {namespace} {name}")),
     );
-    Some(match case.pool_of_next() {
+    Some(match case.pool_of_next().filter(|_| can_be_limited(case)) {
         Some(pool) => finding.step(
             Risk::Mutating,
             "Set spec.template.spec.terminationGracePeriod. Existing nodes keep their setting",

@@ -1,6 +1,6 @@
 //! The Node is drained, but its volumes are still attached.
 
-use super::{head, is_name, lasts, step};
+use super::{head, is_name, lasts, limit, step};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
@@ -77,11 +77,11 @@ pub(super) fn volumes(case: &Case, node: &Node) -> Option<Finding> {
             evidence,
         )
         .blaming(blame)
-        .fix(
+        .fix(format!(
             "Find out why the VolumeAttachment stays. The CSI driver's controller is down or AWS denies it \
-             ec2:DetachVolume, the kubelet no longer unmounts, or a deleted pod left the attachment behind. A \
-             terminationGracePeriod on the NodePool limits the wait.",
-        )
+             ec2:DetachVolume, the kubelet no longer unmounts, or a deleted pod left the attachment behind.{}",
+            limit(case)
+        ))
         .step(
             Risk::Inspect,
             "See why the volume is still attached: deletionTimestamp and status.detachError",
@@ -120,11 +120,12 @@ pub(super) fn still_attached(case: &Case, node: &Node, attachment: &VolumeAttach
     );
     match held {
         Some(held) => held.explain(finding, attachment),
-        None => finding.blaming(volume_attachments::blame(attachment)).fix(
+        None => finding.blaming(volume_attachments::blame(attachment)).fix(format!(
             "Find out why the volume counts as in use there. Either the kubelet does not unmount it, or its pod or \
              claim was deleted by force and the volume is Released. Delete the VolumeAttachment once no process uses \
-             the volume. A terminationGracePeriod on the NodePool limits the wait.",
-        ),
+             the volume.{}",
+            limit(case)
+        )),
     }
 }
 
