@@ -18,7 +18,7 @@ const GATE: &str = "NodeOverlay";
 pub(crate) fn promised(case: &Case, resource: &str) -> Option<Explanation> {
     let overlay = case.cluster.node_overlays().find(|overlay| overlay.spec.capacity.get(resource).is_some())?;
     let karpenter = case.karpenter();
-    if let Some(karpenter) = karpenter.filter(|karpenter| karpenter.gate(GATE) == Some(false)) {
+    if let Some(karpenter) = karpenter.filter(|karpenter| karpenter.ignores_overlays()) {
         return Some(gate_off(karpenter, overlay, resource));
     }
     let found = gate_on(overlay, resource);
@@ -65,6 +65,10 @@ fn gate_on(overlay: &NodeOverlay, resource: &str) -> Explanation {
 fn gate_off(karpenter: &Karpenter, overlay: &NodeOverlay, resource: &str) -> Explanation {
     let name = overlay.name();
     let (namespace, deployment) = karpenter.place();
+    let observed = match karpenter.gate(GATE) {
+        Some(_) => format!("{GATE}=false"),
+        None => format!("no {GATE}, so {GATE}=false by default"),
+    };
     let why = format!(
         "NodeOverlay {name} promises it, and Karpenter reads overlays only with the feature gate {GATE}, which is off \
          now"
@@ -83,7 +87,7 @@ fn gate_off(karpenter: &Karpenter, overlay: &NodeOverlay, resource: &str) -> Exp
         .with(Evidence::new(
             format!("Deployment/{deployment}"),
             "spec.template.spec.containers[0].env[FEATURE_GATES]",
-            format!("{GATE}=false"),
+            observed,
             "Karpenter ignores NodeOverlays now, but still waits for what a NodeClaim requested before",
         ))
 }

@@ -278,10 +278,17 @@ impl Karpenter {
         self.version < Version(0, 19, 0) && self.enable_pod_eni.as_deref() != Some("true")
     }
 
-    /// Whether it may take NodeOverlays into account. If its Deployment does not show the feature gate, it may.
+    /// Whether it may take NodeOverlays into account. If its Deployment does not show the feature gates, it may.
     /// core pkg/apis/v1alpha1/nodeoverlay.go, since v1.7.0; alpha.
     pub fn has_overlays(&self) -> bool {
-        self.version >= Version(1, 7, 0) && self.gate("NodeOverlay") != Some(false)
+        self.version >= Version(1, 7, 0) && !self.ignores_overlays()
+    }
+
+    /// Whether the feature gate NodeOverlay is off: it is by default if FEATURE_GATES has other gates only.
+    /// core v1.14.1, v1.15.0 pkg/operator/options/options.go `DefaultFeatureGates`, `ParseFeatureGates`.
+    pub fn ignores_overlays(&self) -> bool {
+        let is_listed = self.feature_gates[0].as_deref().is_some_and(|list| list.contains('='));
+        self.gate("NodeOverlay").map_or(is_listed, |is_on| !is_on)
     }
 
     /// Whether it leaves the zones of a NodePool out of a pod's topology spread if the pod selects the NodePool by
@@ -462,6 +469,16 @@ mod tests {
         assert_eq!(karpenter.gate("NodeClassCEL"), Some(false));
         assert_eq!(karpenter.gate("DRAEFA"), None);
         assert!(!karpenter.repairs_within_budgets(), "the Deployment asks for the repair of before");
+    }
+
+    #[test]
+    fn overlays_are_off_where_other_gates_are_listed() {
+        let listed = |list: &str| Karpenter { feature_gates: [Some(list.to_owned()), None], ..at("1.14.1") };
+        assert!(listed("NodeRepair=true").ignores_overlays());
+        assert!(listed("NodeRepair=true,NodeOverlay=false").ignores_overlays());
+        assert!(!listed("NodeRepair=true,NodeOverlay=true").ignores_overlays());
+        assert!(!listed("").ignores_overlays());
+        assert!(!at("1.14.1").ignores_overlays());
     }
 
     #[test]
