@@ -211,7 +211,7 @@ impl Page {
     fn step(&mut self, step: &FixStep, in_words: bool) {
         let Some(command) = step.command.as_deref().map(visible) else { return };
         if in_words || step.risk != Risk::Inspect && depends(&step.text) {
-            self.line(4, &step.text);
+            self.line(2, &format!("step: {}", step.text));
         }
         let label = match step.risk {
             Risk::Inspect if step.text.starts_with("Save ") => SAVING.to_owned(),

@@ -72,7 +72,7 @@ pub fn of_fix(advice: &str, steps: &[FixStep], blame: Option<&Blame>, cluster: &
     let mut effects: Vec<Effect<'_>> = Vec::new();
     for step in acting() {
         let effect = match cordoned(step).filter(|_| in_advice.is_some()) {
-            Some(node) => Effect::Said(format!("Meanwhile, running pods on Node {node} {AFTER_CORDON}.")),
+            Some(node) => Effect::Said(format!("After the cordon, running pods on Node {node} {AFTER_CORDON}.")),
             None => of_step(step, blame, cluster),
         };
         if !effects.contains(&effect) {
@@ -126,7 +126,7 @@ fn in_words(effects: Vec<Effect<'_>>) -> String {
         let sentence = match effect {
             Effect::Harmless(sentence) | Effect::Said(sentence) => sentence,
             Effect::Drift { .. } => format!(
-                "A change of {} lets Karpenter replace running nodes (drift), so their pods move.",
+                "A change of {} makes Karpenter replace running nodes (drift), so their pods move.",
                 drifting.join(" and ")
             ),
         };
@@ -214,6 +214,10 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
             return of_change(kind, name, patched(command).or_else(of_blame), cluster);
         }
         "delete" => return of_deletion(objects),
+        "apply" if command.contains("/crds/") => {
+            let definition = blame.filter(|blame| blame.kind == "CustomResourceDefinition")?;
+            return of_change(&definition.kind, &definition.name, None, cluster);
+        }
         _ => return None,
     };
     Some(Effect::Said(sentence))
@@ -270,7 +274,7 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &Cl
             format!("A change of {kind} {name} restarts its pods{}", on_nodes(kind, name, cluster))
         }
         Change::LetsEvictionsPass => {
-            format!("After a change of {kind} {name}, evictions that it blocks now can proceed.")
+            format!("After a change of {kind} {name}, the evictions that it blocks proceed.")
         }
         Change::RestartsNothing if kind == "ConfigMap" && name == "aws-auth" => {
             format!("A change of {kind} {name} restarts no pods, but a mistake in it locks out nodes and users.")
@@ -331,21 +335,24 @@ fn of_template<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &
         (Some(that), Compared::InService(nodes)) => {
             let count = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
             format!(
-                "A change of {kind} {name} lets Karpenter replace only nodes {that} (drift). The {kind} has {count} in \
-                 service."
+                "A change of {kind} {name} makes Karpenter replace only nodes {that} (drift). The {kind} has {count} \
+                 in service."
             )
         }
         (Some(that), _) => {
-            format!("A change of {kind} {name} lets Karpenter replace only nodes {that} (drift).")
+            format!("A change of {kind} {name} makes Karpenter replace only nodes {that} (drift).")
         }
         (None, Compared::InService(1)) => {
-            format!("A change of {kind} {name} lets Karpenter replace its 1 node in service (drift), so its pods move.")
+            format!(
+                "A change of {kind} {name} makes Karpenter replace its 1 node in service (drift), so its pods move."
+            )
         }
         (None, Compared::InService(nodes)) => format!(
-            "A change of {kind} {name} lets Karpenter replace its {nodes} nodes in service (drift), so their pods move."
+            "A change of {kind} {name} makes Karpenter replace its {nodes} nodes in service (drift), so their pods \
+             move."
         ),
         (None, Compared::OutOfService) => {
-            format!("A change of {kind} {name} lets Karpenter replace its nodes (drift), but none is in service.")
+            format!("A change of {kind} {name} makes Karpenter replace its nodes (drift), but none is in service.")
         }
         (None, Compared::Uncounted | Compared::NoneJoined) => return Effect::Drift { kind, name },
     })
@@ -440,7 +447,7 @@ mod tests {
         }
         let class = told("kubectl edit ec2nodeclass default");
         let drift =
-            "A change of EC2NodeClass default lets Karpenter replace running nodes (drift), so their pods move.";
+            "A change of EC2NodeClass default makes Karpenter replace running nodes (drift), so their pods move.";
         assert_eq!(class, drift);
     }
 
@@ -510,8 +517,8 @@ mod tests {
         let steps = [cordon];
         assert_eq!(
             said_in(&cluster(2, "1.14.1"), &steps, Some(&class)),
-            "A change of EC2NodeClass default lets Karpenter replace its 2 nodes in service (drift), so their pods \
-             move. Meanwhile, running pods on Node n1 stay, and no new pods start there."
+            "A change of EC2NodeClass default makes Karpenter replace its 2 nodes in service (drift), so their pods \
+             move. After the cordon, running pods on Node n1 stay, and no new pods start there."
         );
         let node = Blame::object("v1", "Node", "n1");
         assert_eq!(said(&steps, Some(&node)), "Running pods on Node n1 stay, and no new pods start there.");
@@ -528,7 +535,7 @@ mod tests {
             [edit("kubectl edit ec2nodeclass a"), edit("kubectl delete nodeclaim c"), edit("kubectl edit nodepool b")];
         assert_eq!(
             said(&steps, None),
-            "A change of EC2NodeClass a and NodePool b lets Karpenter replace running nodes (drift), so their pods \
+            "A change of EC2NodeClass a and NodePool b makes Karpenter replace running nodes (drift), so their pods \
              move. Replaces the node of NodeClaim c, so its pods move."
         );
     }
@@ -610,7 +617,7 @@ mod tests {
         says(
             3,
             &user_data,
-            "A change of EC2NodeClass default lets Karpenter replace its 3 nodes in service (drift), so their pods \
+            "A change of EC2NodeClass default makes Karpenter replace its 3 nodes in service (drift), so their pods \
              move.",
         );
         says(0, &user_data, "No node of EC2NodeClass default has joined yet, so a change of it moves no pods.");
@@ -618,14 +625,14 @@ mod tests {
         says(
             1,
             &requirements,
-            "A change of NodePool general lets Karpenter replace only nodes whose labels no longer fit its \
+            "A change of NodePool general makes Karpenter replace only nodes whose labels no longer fit its \
              requirements (drift). The NodePool has 1 node in service.",
         );
         says(0, &requirements, "No node of NodePool general has joined yet, so a change of it moves no pods.");
         says(
             2,
             &class("spec.subnetSelectorTerms"),
-            "A change of EC2NodeClass default lets Karpenter replace only nodes in subnets that the class no longer \
+            "A change of EC2NodeClass default makes Karpenter replace only nodes in subnets that the class no longer \
              selects (drift). The EC2NodeClass has 2 nodes in service.",
         );
         says(2, &pool("spec.limits"), "A change of spec.limits of NodePool general restarts no pods.");

@@ -109,7 +109,7 @@ impl KarpenterEnds<'_> {
                 "Give Karpenter's ServiceAccount a role: through IRSA (annotation eks.amazonaws.com/role-arn, and a \
                  trust policy for the cluster's OIDC provider), or through an association of EKS Pod Identity.",
             ),
-            _ => finding.fix("Correct what the log line names. Karpenter then starts again by itself."),
+            _ => finding.fix("Correct what Karpenter's error names. Karpenter then starts again by itself."),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn fix(case: &Case) -> (&'static str, Option<Blame>) {
             Some(blame),
         ),
         None => (
-            "Use an image in which SELinux permits it: with the package container-selinux, and with correct labels \
+            "Use an image in which SELinux permits this: with the package container-selinux, and with correct labels \
              (restorecon). Or do not set SELinux to enforcing. Then replace the node.",
             case.class_field("spec.amiSelectorTerms"),
         ),

@@ -326,7 +326,10 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
         let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
         Some(
             Suspicion::new(
-                format!("Perhaps the instance {id} of Node {} has ended, hangs, or its hardware fails.", node.name()),
+                format!(
+                    "Perhaps the instance {id} of Node {} was terminated, hangs, or its hardware fails.",
+                    node.name()
+                ),
                 format!("aws ec2 describe-instance-status --include-all-instances --instance-ids {id}"),
                 "a state other than running, or a check that is impaired",
             )

@@ -48,7 +48,7 @@ fn summary(role: &str, controller: Option<&str>, similar: Option<&RoleMapping>, 
         ),
         (None, None) => format!(
             "ConfigMap aws-auth does not map the node role {role}, so the API server rejects kubelets with this role. \
-             It maps {mapped}."
+             aws-auth maps {mapped}."
         ),
     }
 }

@@ -703,10 +703,11 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explanat
         "the image {name} has no {} driver, and nothing in the cluster installs one",
         if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
     );
-    let fix = "Select the accelerated image with an alias, which chooses the variant that fits the instance.";
+    let fix =
+        "Set an alias in amiSelectorTerms. Karpenter then chooses the accelerated image if the instance needs it.";
     Some(Explanation::unlinked(Proof::Open, why, blame).fix(fix).step(
         Risk::Mutating,
-        "Select it",
+        "Set the alias",
         commands::edit(class),
     ))
 }

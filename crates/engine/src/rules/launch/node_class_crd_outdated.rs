@@ -60,8 +60,8 @@ fn check(case: &Case) -> Opinion {
     .with(Evidence::new(&object, "status.conditions", "none", format!("Karpenter {version} writes Ready there")))
     .with_all(was_written.then(|| Evidence::new(&object, "status.amis", "there", "Karpenter has written its status")))
     .blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD))
-    .fix("Upgrade the custom resources to Karpenter's version, with the chart karpenter-crd or kubectl apply. A helm \
-          upgrade of the chart karpenter does not change them.")
+    .fix("Upgrade the CustomResourceDefinitions to Karpenter's version, with the chart karpenter-crd or kubectl apply. \
+          A helm upgrade of the chart karpenter does not change them.")
     .step(
         Risk::Inspect,
         "See whether the definition knows conditions (the command prints array, or nothing)",
@@ -72,7 +72,7 @@ fn check(case: &Case) -> Opinion {
     )
     .step(
         Risk::Mutating,
-        "Upgrade the definition to Karpenter's version. Repeat this for those of NodePool and NodeClaim",
+        "Upgrade the definition to Karpenter's version. Do the same for the definitions of NodePool and NodeClaim",
         Some(format!(
             "kubectl apply -f https://raw.githubusercontent.com/aws/karpenter-provider-aws/v{version}/pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"
         )),

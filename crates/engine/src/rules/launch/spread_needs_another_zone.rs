@@ -45,10 +45,10 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
     .fix(format!(
-        "Allow zone {wanted} in NodePool {name} (with a subnet of its node class). Or let the pods also select \
-         {allowed} (node affinity on topology.kubernetes.io/zone): then no other zone counts."
+        "Allow zone {wanted} in NodePool {name} (its node class needs a subnet there). Or restrict the pods \
+         to {allowed} (node affinity on topology.kubernetes.io/zone): then no other zone counts."
     ))
     .step(Risk::Mutating, "Allow the zone", Some(format!("kubectl edit nodepool {name}")))
-    .step(Risk::Mutating, "Or let the pods select the existing zones", Some(workload.edit()))
+    .step(Risk::Mutating, "Or restrict the pods to the existing zones", Some(workload.edit()))
     .into()
 }

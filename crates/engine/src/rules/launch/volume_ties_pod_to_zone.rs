@@ -50,8 +50,8 @@ fn check(case: &Case) -> Opinion {
                 ),
                 Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"),
                 format!(
-                    "Allow zone {zones} in NodePool {name} (with a subnet of its node class), or move the volumes into \
-                     a zone that it allows."
+                    "Allow zone {zones} in NodePool {name} (its node class needs a subnet there), or move the volumes \
+                     into a zone that it allows."
                 ),
                 ("Allow the zone", Risk::Mutating, format!("kubectl edit nodepool {name}")),
             )

@@ -136,7 +136,7 @@ fn check(case: &Case) -> Opinion {
         (None, None, Some(image)) => {
             format!("most nodes of its image {image} are silent too, and none of another image: the image may be why.")
         }
-        (None, None, None) => "the instance is gone, hangs, or has lost the API server.".to_owned(),
+        (None, None, None) => "the instance is gone, hangs, or cannot reach the API server.".to_owned(),
     };
     // k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle: where the search by name finds nothing, AWS's provider
     // returns an error, and a Node is only deleted without one (kubernetes/cloud-provider-aws#1471,

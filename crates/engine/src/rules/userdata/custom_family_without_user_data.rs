@@ -36,8 +36,8 @@ fn check(case: &Case) -> Opinion {
         // An image may hold its own bootstrap.
         Confidence::Likely,
         format!(
-            "{} {name} has amiFamily Custom and no userData, and with Custom Karpenter writes none: nothing makes the \
-             machine join the cluster.",
+            "{} {name} has amiFamily Custom and no userData, and Karpenter writes none for this family: nothing makes \
+             the machine join the cluster.",
             class.kind
         ),
         Evidence::new(&object, "spec.userData", "empty", "with Custom this is all that the machine runs at boot"),
@@ -49,7 +49,7 @@ fn check(case: &Case) -> Opinion {
         "for every other family Karpenter writes the bootstrap itself",
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
-    .fix("Write the bootstrap into userData, or set amiFamily to the image's, so that Karpenter writes it.")
+    .fix("Write the bootstrap into userData, or set amiFamily to the family of the image, so that Karpenter writes it.")
     .step(
         Risk::Mutating,
         "Set amiFamily or userData",

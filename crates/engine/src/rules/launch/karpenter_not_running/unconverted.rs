@@ -68,8 +68,8 @@ fn not_served(unconverted: &Unconverted, finding: Finding) -> Finding {
         format!("Karpenter {running} reads {version}")
     } else {
         format!(
-            "Karpenter {running} converts with its webhook, requests NodePools as {version} to check the conversion, \
-             and exits if it gets none"
+            "Karpenter {running} converts objects with its webhook. To check the conversion it requests NodePools as \
+             {version}, and exits if the API server does not serve {version}"
         )
     };
     finding
