@@ -525,6 +525,20 @@ mod tests {
     }
 
     #[test]
+    fn a_newer_definition_restarts_no_pods() {
+        let apply = FixStep {
+            text: "Upgrade it".into(),
+            command: Some("kubectl apply -f https://example.com/crds/nodepools.yaml".to_owned()),
+            risk: Risk::Mutating,
+        };
+        let definition = Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "nodepools.karpenter.sh");
+        assert_eq!(
+            said(&[apply], Some(&definition)),
+            "A change of CustomResourceDefinition nodepools.karpenter.sh restarts no pods."
+        );
+    }
+
+    #[test]
     fn two_objects_with_drift_take_one_sentence() {
         let edit = |command: &str| FixStep {
             text: "Correct it".into(),
