@@ -82,7 +82,7 @@ pub use volume_attachment::{
 pub use webhook::{Webhook, WebhookClientConfig, WebhookConfiguration, WebhookService};
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, OUT_OF_MEMORY, Pod,
-    PodSpec, PodStatus, PodTemplate, Terminated, Toleration, Waiting, Workload,
+    PodSpec, PodStatus, PodTemplate, Terminated, Toleration, UpdateStrategy, Waiting, Workload,
 };
 
 use disclosed::{masked_by_line, masked_values, message, message_read};

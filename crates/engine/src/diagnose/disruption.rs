@@ -3,6 +3,7 @@
 use super::in_service::{Compared, compared_with};
 use crate::api::{Blame, FixStep, Risk, Text};
 use crate::cluster_state::ClusterState;
+use crate::objects::DaemonSet;
 use crate::objects::input::Input;
 use crate::upstream::former_words::present_kind;
 use crate::upstream::karpenter::{Karpenter, Version};
@@ -201,6 +202,9 @@ fn of_command<'f>(command: &'f str, blame: Option<&'f Blame>, cluster: &ClusterS
         "rollout" | "set" => {
             let (kind, name) = object(objects.get(1..)?)?;
             let kind = known(kind)?.0;
+            if daemon_set(kind, name, cluster).is_some_and(DaemonSet::waits_for_deletion) {
+                return of_change(kind, name, None, cluster);
+            }
             format!("Restarts the pods of {kind} {name}{}", on_nodes(kind, name, cluster))
         }
         "edit" | "patch" | "scale" if command.contains("finalizers") => {
@@ -270,6 +274,12 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &Cl
     let (_, change) = KINDS.iter().find(|(known, _)| *known == kind)?;
     let sentence = match change {
         Change::MayReplaceNodes => return Some(of_template(kind, name, field, cluster)),
+        Change::RestartsItsPods if daemon_set(kind, name, cluster).is_some_and(DaemonSet::waits_for_deletion) => {
+            return Some(Effect::Harmless(format!(
+                "A change of {kind} {name} restarts no pods (its updateStrategy is OnDelete). Each pod gets the change \
+                 once you delete it."
+            )));
+        }
         Change::RestartsItsPods => {
             format!("A change of {kind} {name} restarts its pods{}", on_nodes(kind, name, cluster))
         }
@@ -286,16 +296,21 @@ fn of_change<'f>(kind: &'f str, name: &'f str, field: Option<&str>, cluster: &Cl
     Some(Effect::Said(sentence))
 }
 
+/// The DaemonSet of that name. Two of one name are in two namespaces, so neither is meant for sure.
+fn daemon_set<'s>(kind: &str, name: &str, cluster: &'s ClusterState) -> Option<&'s DaemonSet> {
+    if kind != "DaemonSet" {
+        return None;
+    }
+    let mut sets = cluster.daemon_sets().filter(|set| set.metadata.name == *name);
+    let (Some(set), None) = (sets.next(), sets.next()) else { return None };
+    Some(set)
+}
+
 /// How the sentence about the pods of an object ends: on how many Nodes a DaemonSet has them, as far as its status was
 /// read.
 fn on_nodes(kind: &str, name: &str, cluster: &ClusterState) -> String {
-    if kind != "DaemonSet" {
-        return ".".to_owned();
-    }
-    let mut sets = cluster.daemon_sets().filter(|set| set.metadata.name == *name);
-    // Two of one name are in two namespaces.
-    let (Some(set), None) = (sets.next(), sets.next()) else { return ".".to_owned() };
-    let nodes = match set.status.desired_number_scheduled {
+    let set = daemon_set(kind, name, cluster);
+    let nodes = match set.map_or(0, |set| set.status.desired_number_scheduled) {
         0 => return ".".to_owned(),
         1 => "1 node".to_owned(),
         nodes => format!("{nodes} nodes"),
@@ -483,10 +498,15 @@ mod tests {
 
     /// A cluster with DaemonSet aws-node, and the numbers of its pods.
     fn with_daemon_set(desired: u32) -> ClusterState {
+        with_strategy(desired, "RollingUpdate")
+    }
+
+    fn with_strategy(desired: u32, update: &str) -> ClusterState {
         let mut state = ClusterState::default();
         state.mark(Input::DaemonSets, Availability::Read);
         let set = json!({
             "metadata": { "name": "aws-node", "namespace": "kube-system" },
+            "spec": { "updateStrategy": { "type": update } },
             "status": { "desiredNumberScheduled": desired },
         });
         state.apply(Object::from_value(Input::DaemonSets, set).unwrap(), DateTime::UNIX_EPOCH);
@@ -500,6 +520,11 @@ mod tests {
         assert_eq!(says(3), "A change of DaemonSet aws-node restarts its pods on 3 nodes.");
         assert_eq!(says(1), "A change of DaemonSet aws-node restarts its pods on 1 node.");
         assert_eq!(says(0), "A change of DaemonSet aws-node restarts its pods.");
+        assert_eq!(
+            said_in(&with_strategy(3, "OnDelete"), &[], Some(&set)),
+            "A change of DaemonSet aws-node restarts no pods (its updateStrategy is OnDelete). Each pod gets the \
+             change once you delete it."
+        );
         let absent = Blame::object("apps/v1", "DaemonSet", "cilium");
         assert_eq!(said_in(&with_daemon_set(3), &[], Some(&absent)), "");
         let install = "Install a network plugin, for example the VPC CNI add-on (DaemonSet aws-node).";

@@ -398,10 +398,22 @@ fn join(reason: &str, messages: &[&str]) -> String {
 
 /// The part of a workload that says what its pods look like.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Workload {
     #[serde(deserialize_with = "nullable")]
     pub template: PodTemplate,
+    /// Of a DaemonSet.
+    #[serde(deserialize_with = "nullable")]
+    pub update_strategy: UpdateStrategy,
+}
+
+/// Source: kubernetes v1.36.3 staging/src/k8s.io/api/apps/v1/types.go `DaemonSetUpdateStrategy`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct UpdateStrategy {
+    /// `RollingUpdate` if empty.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -443,6 +455,11 @@ impl DaemonSet {
 
     /// And this one where they are in the network of the host.
     const IMPLICIT_ON_HOST: (&'static str, &'static str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
+
+    /// Whether a change of its template reaches a Node only when somebody deletes the pod there.
+    pub fn waits_for_deletion(&self) -> bool {
+        self.spec.update_strategy.type_ == "OnDelete"
+    }
 
     /// The value of an environment variable, from the first container that has it.
     pub fn env(&self, name: &str) -> Option<&str> {
