@@ -1,6 +1,7 @@
 //! A Ready Node that has been short of disk, memory or process ids for long.
 
 mod evicted;
+mod over_reserved;
 mod unused_volume;
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
@@ -12,6 +13,7 @@ use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClass, quantity};
 use crate::rules::Rule;
 use evicted::{Glutton, glutton};
+use over_reserved::OverReserved;
 use unused_volume::UnusedVolume;
 
 pub static RULE: Rule = Rule {
@@ -72,7 +74,12 @@ fn check(case: &Case) -> Opinion {
         format!(" Most of the evicted usage belongs to {}: {used}.", workload.shown())
     });
     let tiny = Tiny::of(node).filter(|_| pressed.type_ == "MemoryPressure");
-    let small = tiny.as_ref().map_or_else(String::new, Tiny::said);
+    let reserved = tiny.as_ref().and_then(|tiny| OverReserved::of(node, &tiny.allocatable, tiny.left));
+    let small = match (&reserved, &tiny) {
+        (Some(reserved), _) => reserved.said(),
+        (None, Some(tiny)) => tiny.said(),
+        (None, None) => String::new(),
+    };
     let finding = Finding::new(
         // Only a volume that the class gives to nothing is a cause; else who fills the machine stays open.
         if misnamed.is_some() { Confidence::Certain } else { Confidence::Likely },
@@ -119,7 +126,10 @@ fn check(case: &Case) -> Opinion {
     if let Some(unused) = unused {
         return unused.onto(finding, node).into();
     }
-    if let Some(tiny) = tiny.filter(|_| pressed.type_ == "MemoryPressure") {
+    if let Some(reserved) = reserved {
+        return reserved.onto(finding, case).into();
+    }
+    if let Some(tiny) = tiny {
         return tiny.onto(finding, case).into();
     }
     let Some(class) = class.filter(|_| misnamed.is_some() || size.is_some()) else {
@@ -137,6 +147,8 @@ struct Tiny {
     /// The instance type, empty if nodewhy does not know it.
     type_: String,
     allocatable: String,
+    /// The same in bytes.
+    left: f64,
 }
 
 impl Tiny {
@@ -146,11 +158,12 @@ impl Tiny {
     fn of(node: &Node) -> Option<Self> {
         let allocatable = node.status.allocatable.get("memory")?;
         let type_ = node.metadata.label("node.kubernetes.io/instance-type").unwrap_or_default().to_owned();
-        (quantity::parse(allocatable)? < Self::LEAST).then(|| Self { type_, allocatable: allocatable.to_owned() })
+        let left = quantity::parse(allocatable)?;
+        (left < Self::LEAST).then(|| Self { type_, allocatable: allocatable.to_owned(), left })
     }
 
     fn said(&self) -> String {
-        let Self { type_, allocatable } = self;
+        let Self { type_, allocatable, .. } = self;
         let type_ = if type_.is_empty() { "The node".to_owned() } else { format!("Instance type {type_}") };
         format!(
             "{type_} is too small: it leaves {allocatable} of memory for all pods, including the node's own agents. "

@@ -4,6 +4,7 @@ mod budgets;
 mod dead_kubelet;
 mod drained_agents;
 mod finalizers;
+mod instance_gone;
 mod last_step;
 mod node_class;
 mod refused;
@@ -26,6 +27,7 @@ use chrono::TimeDelta;
 use dead_kubelet::dead_kubelet;
 use drained_agents::{agent_gone, never_unmounted};
 use finalizers::{claim_held_by_other, has_no_group, node_held_by_other, refused_as_it_is};
+use instance_gone::instance_gone;
 use last_step::{instance, nothing_to_drain};
 use refused::refused;
 use undisturbed::undisturbed;
@@ -106,7 +108,8 @@ fn endless(case: &Case, node: &Node) -> Option<Finding> {
     if !drains {
         return None;
     }
-    never_unmounted(case, node)
+    instance_gone(case, node)
+        .or_else(|| never_unmounted(case, node))
         .or_else(|| agent_gone(case, node))
         .or_else(|| two_budgets(case, node))
         .or_else(|| undisturbed(case, node))
