@@ -294,13 +294,26 @@ impl<'w> Unplaced<'w> {
     }
 
     /// The label that the pod asks for, and that no NodePool gives its machines.
-    pub fn unoffered_label(&self, cluster: &ClusterState) -> Option<&'w str> {
-        if self.refusal != PlacementObstacle::Label {
+    pub fn unoffered_label(&self, cluster: &ClusterState, pool: &NodePool) -> Option<&'w str> {
+        if self.refusal != PlacementObstacle::Label || !self.stands_for_all(cluster, pool) {
             return None;
         }
         let (_, key) = unknown_label(self.event)?;
         let asks = |pod: &Pod| asks_for(pod).any(|asked| asked == key);
         (self.pod.is_none_or(asks) && !cluster.pools().any(|pool| offers(pool, self.pod, key))).then_some(key)
+    }
+
+    /// Whether the NodePool stands for all that are refused for a label: the first one with taints that the pod
+    /// tolerates, as it is meant for such pods, or else the first.
+    fn stands_for_all(&self, cluster: &ClusterState, pool: &NodePool) -> bool {
+        let exists = |name: &&str| cluster.pool(name).is_some();
+        let refused = || unplaced::refusals(self.event).map(|(name, _)| name).filter(exists);
+        let is_meant = |name: &&str| {
+            let (Some(pod), Some(pool)) = (self.pod, cluster.pool(name)) else { return false };
+            pool.spec.template.spec.taints.iter().any(|t| t.effect != "PreferNoSchedule")
+                && tolerated(pool, pod, |_| true)
+        };
+        refused().find(is_meant).or_else(|| refused().next()).is_none_or(|name| name == pool.name())
     }
 
     /// Whether Karpenter makes no machine for the pod because it asks for devices by a ResourceClaim, and this

@@ -56,13 +56,14 @@ pub fn refuses_claims(event: &Event) -> bool {
 
 /// The NodePools that an event of Karpenter's refuses, each with the reason. A pod that the NodePool is not for is
 /// refused for its labels or taints, which is left out here but for taints that are nobody's to tolerate, and a label
-/// where nothing else is said: there the first NodePool stands for all.
+/// of which no value is known, if nothing else is said.
 /// Sources: core pkg/controllers/provisioning/scheduling/{events,scheduler,nodeclaim}.go (v1.0.5, v1.4.0, v1.14.1).
 pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)> {
     let told = parts(event).filter_map(|part| Some((pool(part)?, obstacle(part)?)));
     let mut told = told.peekable();
-    let label = if told.peek().is_none() { unknown_label(event) } else { None };
-    told.chain(label.and_then(|(pool, _)| Some((pool?, PlacementObstacle::Label))))
+    let is_label_alone = told.peek().is_none();
+    let labeled = parts(event).filter(move |part| is_label_alone && label_in(part).is_some());
+    told.chain(labeled.filter_map(|part| Some((pool(part)?, PlacementObstacle::Label))))
 }
 
 /// The reasons that the message lists. Karpenter gives one for each NodePool, or one for each of its taints.

@@ -34,7 +34,8 @@ const OF_OTHERS: [&str; 3] =
 
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    if let Some((told, key)) = case.unplaced().find_map(|told| Some((told, told.unoffered_label(case.cluster)?))) {
+    if let Some((told, key)) = case.unplaced().find_map(|told| Some((told, told.unoffered_label(case.cluster, pool)?)))
+    {
         return not_offered(case, pool, &told, key);
     }
     let own = |pod: &&Pod| restricted_label(pod).is_some_and(|key| labeled(case, pod, key).is_none());
