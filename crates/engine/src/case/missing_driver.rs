@@ -57,7 +57,7 @@ pub fn missing_driver<'w>(cluster: &'w ClusterState, node: &'w Node, now: DateTi
         let of_driver = cluster.pods_on(node.name()).find(|p| p.daemon_set() == Some(&set.metadata.name));
         // Its pod may be Ready only now: the kubelet tries a mount again within about two minutes.
         // Source: kubernetes v1.36.3 pkg/util/goroutinemap/exponentialbackoff/exponential_backoff.go.
-        let ready = of_driver.and_then(ready_since);
+        let ready = of_driver.and_then(Pod::ready_since);
         if ready >= event.last_seen() {
             return None;
         }
@@ -80,10 +80,6 @@ impl MissingDriver<'_> {
     pub fn is_of_claim(&self) -> bool {
         self.event.involved_object.kind != "Pod"
     }
-}
-
-fn ready_since(pod: &Pod) -> Option<DateTime<Utc>> {
-    pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?.last_transition_time
 }
 
 pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {

@@ -90,7 +90,10 @@ fn refused_together<'e>(
     let restarted = waiting.iter().any(|(pod, _)| pod.has_started());
     let came_at = |pod: &Pod| pod.stopped_at().filter(|_| restarted).or(pod.metadata.creation_timestamp);
     let came = waiting.iter().filter_map(|(pod, _)| came_at(pod)).min()?;
-    if started.iter().any(|pod| came_at(pod) >= Some(came)) {
+    let refused = waiting.iter().filter_map(|(_, event)| event.first_timestamp.or(event.last_seen())).min()?;
+    // The pod of an agent that joins the chain of plugins is served before it.
+    let is_served = |pod: &&Pod| came_at(pod) >= Some(came) && pod.ready_since().is_none_or(|since| since >= refused);
+    if started.iter().any(is_served) {
         return None;
     }
     let (first, _) = waiting.first()?;

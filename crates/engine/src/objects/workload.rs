@@ -269,6 +269,11 @@ impl Pod {
         conditions(&self.status.conditions, "Ready").is_some_and(Condition::is_true)
     }
 
+    /// Since when it is Ready.
+    pub fn ready_since(&self) -> Option<DateTime<Utc>> {
+        conditions(&self.status.conditions, "Ready").filter(|ready| ready.is_true())?.last_transition_time
+    }
+
     /// The DaemonSet that made this pod.
     pub fn daemon_set(&self) -> Option<&str> {
         self.metadata.owner_references.iter().find(|o| o.kind == "DaemonSet").map(|o| o.name.as_str())
