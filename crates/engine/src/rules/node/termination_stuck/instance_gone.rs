@@ -32,8 +32,8 @@ pub(super) fn instance_gone(case: &Case, node: &Node) -> Option<Finding> {
     let finding = Finding::new(
         if forgetful.is_some() { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "{}: EC2 has no instance of its Node {name} any more, as the cloud controller says. {because} waits for \
-             the pods there, which can never finish terminating.",
+            "{}: the instance of its Node {name} is gone, as the cloud controller says. {because} waits for the pods \
+             there, which can never finish terminating.",
             head(case)
         ),
         Evidence::new(
