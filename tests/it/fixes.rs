@@ -144,6 +144,7 @@ const RESOURCES: &[&str] = &[
     "nodeclass",
     "ocinodeclass",
     "nimcache",
+    "nodeset",
     "configmap",
     "csinode",
     "pod",

@@ -304,16 +304,19 @@ impl<'w> Unplaced<'w> {
     }
 
     /// Whether the NodePool stands for all that are refused for a label: the first one with taints that the pod
-    /// tolerates, as it is meant for such pods, or else the first.
+    /// tolerates, as it is meant for such pods, or else the first. Without the pod nobody knows which taints it
+    /// tolerates, so then no NodePool stands for others that have some.
     fn stands_for_all(&self, cluster: &ClusterState, pool: &NodePool) -> bool {
-        let exists = |name: &&str| cluster.pool(name).is_some();
-        let refused = || unplaced::refusals(self.event).map(|(name, _)| name).filter(exists);
-        let is_meant = |name: &&str| {
-            let (Some(pod), Some(pool)) = (self.pod, cluster.pool(name)) else { return false };
-            pool.spec.template.spec.taints.iter().any(|t| t.effect != "PreferNoSchedule")
-                && tolerated(pool, pod, |_| true)
+        let keeps_off = |t: &Taint| t.effect != "PreferNoSchedule";
+        let is_tainted = |pool: &NodePool| pool.spec.template.spec.taints.iter().any(keeps_off);
+        let refused: Vec<&NodePool> =
+            unplaced::refusals(self.event).filter_map(|(name, _)| cluster.pool(name)).collect();
+        let meant = match self.pod {
+            Some(pod) => refused.iter().find(|pool| is_tainted(pool) && tolerated(pool, pod, |_| true)),
+            None if refused.len() > 1 && refused.iter().any(|pool| is_tainted(pool)) => return false,
+            None => None,
         };
-        refused().find(is_meant).or_else(|| refused().next()).is_none_or(|name| name == pool.name())
+        meant.or(refused.first()).is_none_or(|first| first.name() == pool.name())
     }
 
     /// Whether Karpenter makes no machine for the pod because it asks for devices by a ResourceClaim, and this
