@@ -18,10 +18,15 @@ pub(crate) struct InAws<'w> {
     quota: Option<(Bucket, AwsAnswer<'w, ServiceQuota>)>,
 }
 
-/// The resource to change, if the error lies in AWS and names it.
+/// What to change, if the error lies in AWS and names it, or in the version of Karpenter.
 pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Option<InAws<'w>> {
     match error.fault {
         FaultIn::Aws(kind, name) => Some(InAws::new(Blame::object("", kind, name))),
+        FaultIn::Karpenter => {
+            let (namespace, name) = case.karpenter()?.place();
+            let deployment = Blame::object("apps/v1", "Deployment", name).namespace(namespace);
+            Some(InAws::new(deployment.field("spec.template.spec.containers[0].image")))
+        }
         FaultIn::VcpuQuota { spot } => {
             let bucket = bucket(case, spot);
             let too_small = TooSmall::of(case, error, said);

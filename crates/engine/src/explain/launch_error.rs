@@ -33,6 +33,8 @@ pub(crate) enum FaultIn {
     ServiceControlPolicy,
     /// A field of the node class.
     Class(&'static str),
+    /// Karpenter's version.
+    Karpenter,
     /// The NodePool's requirements.
     Requirements,
     /// No place: it passes, or it is capacity that EC2 does not have.
@@ -443,8 +445,32 @@ const ERRORS: &[LaunchError] = &[
         "EC2 throttles the account's requests",
         "Wait, or find the program that calls EC2 so often.",
     ),
+    // Source: karpenter-provider-aws v1.0.1, v1.6.0, v1.7.0 pkg/providers/amifamily/resolver.go
+    // `httpProtocolUnsupportedRegions`.
     LaunchError::new(
-        &["UnsupportedOperation", "Unsupported"],
+        &["HttpProtocolIpv6"],
+        FaultIn::Karpenter,
+        "the region does not know the metadata option httpProtocolIPv6, which Karpenter before 1.7.0 always sends",
+        "Update Karpenter to 1.7.0 or later, which leaves the option out in isolated regions. No value of \
+         spec.metadataOptions avoids it.",
+    ),
+    LaunchError::new(
+        &["configuration for this AWS Marketplace product is not supported"],
+        FaultIn::Requirements,
+        "the image is a Marketplace product that does not support the instance type",
+        "Allow only instance types that the product supports, which AWS Marketplace lists, or select another image.",
+    ),
+    // It names the operation or the option: EC2 API reference, "Error codes".
+    LaunchError::new(
+        &["UnsupportedOperation"],
+        FaultIn::Class("spec"),
+        "EC2 does not support what the launch asks for",
+        "Change what the message names: a field of the node class, its image, or the instance types that the NodePool \
+         allows.",
+    )
+    .vague(),
+    LaunchError::new(
+        &["Unsupported"],
         FaultIn::Requirements,
         "the instance type is not offered in the zone, or not with this configuration",
         "Allow instance types that the zone offers, or other zones.",
@@ -607,6 +633,16 @@ mod tests {
                  Zone (us-east-1e).",
                 "not offered in the zone",
             ),
+            (
+                "UnsupportedOperation: Specifying HttpProtocolIpv6 Metadata Options for an instance is not supported \
+                 in this region",
+                "httpProtocolIPv6",
+            ),
+            (
+                "UnsupportedOperation: The instance configuration for this AWS Marketplace product is not supported.",
+                "Marketplace product",
+            ),
+            ("UnsupportedOperation: Enclaves are not supported with this image.", "what the launch asks for"),
         ] {
             assert!(why(text).contains(part), "{text}: {}", why(text));
         }
