@@ -42,7 +42,7 @@ fn check(case: &Case) -> Opinion {
     let room = room(case, node).filter(|_| ranges.is_none());
     let said =
         ipamd::shortage(case, node, event.first_timestamp.or_else(|| event.last_seen())).filter(|_| ranges.is_none());
-    let Reason { why, blame, fix, asks, restart } = match ranges {
+    let Reason { why, blame, fix, asks, step } = match ranges {
         Some(set) => of_range(event, set, pods),
         None => Reason::of(case, node, pods, room.as_ref(), said),
     };
@@ -86,8 +86,8 @@ fn check(case: &Case) -> Opinion {
     }))
     .blaming(blame)
     .fix(fix);
-    let finding = match restart {
-        Some(command) => finding.step(Risk::Mutating, "Restart aws-node on this node", command),
+    let finding = match step {
+        Some((risk, text, command)) => finding.step(risk, text, command),
         None => finding,
     };
     let finding =

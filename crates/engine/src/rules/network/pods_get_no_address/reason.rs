@@ -1,11 +1,11 @@
 //! Why the VPC CNI has no addresses for the pods of a Node: its own log decides, then the settings that nodewhy sees.
 
 use super::room::{Room, has_prefixes};
-use crate::api::{Blame, Text};
+use crate::api::{Blame, Risk, Text};
 use crate::case::Case;
-use crate::facts::custom_networking::custom_networking;
+use crate::facts::custom_networking::{custom_networking, eni_config_of};
 use crate::facts::ipamd::{IpamdLine, Shortage};
-use crate::objects::{Node, NodeClass};
+use crate::objects::{DaemonSet, Node, NodeClass, Pod};
 use crate::upstream::karpenter::{Version, image_tag};
 use crate::upstream::vpc_cni;
 
@@ -16,13 +16,13 @@ pub(super) struct Reason {
     pub(super) fix: Text,
     /// Whether the free addresses of the subnets are still a question.
     pub(super) asks: bool,
-    /// The command that restarts aws-node on the Node, if that helps.
-    pub(super) restart: Option<String>,
+    /// What to look at or to do first, and the command.
+    pub(super) step: Option<(Risk, &'static str, String)>,
 }
 
 impl Reason {
     pub(super) fn new(why: String, blame: Blame, fix: impl Into<Text>) -> Self {
-        Self { why, blame, fix: fix.into(), asks: false, restart: None }
+        Self { why, blame, fix: fix.into(), asks: false, step: None }
     }
 
     fn asking(self) -> Self {
@@ -42,6 +42,11 @@ impl Reason {
                 None => at_the_limit(case, node, pods, &told),
             },
             None => match room {
+                _ if serves_no_pod(case)
+                    && let Some(set) = custom_networking(case) =>
+                {
+                    without_interface(set, node).asking()
+                }
                 Some(room) if room.suffices => full_subnet(case, node, pods, room).asking(),
                 Some(room) => too_many_pods(case, node, pods, room),
                 None => unknown_room(case, node, pods).asking(),
@@ -135,7 +140,7 @@ fn foreign_interfaces(case: &Case, node: &Node, (pods, room): (&str, &Room), tol
         "Restart aws-node on this node, so that it counts again, and update the VPC CNI to 1.23 or later. Before, its \
          count of such interfaces only grows. If they are still attached, lower maxPods of such nodes instead.",
     );
-    Reason { restart, ..reason }
+    Reason { step: restart.map(|command| (Risk::Mutating, "Restart aws-node on this node", command)), ..reason }
 }
 
 /// The type of the instance is unknown, or it has prefixes.
@@ -149,6 +154,36 @@ fn at_the_limit(case: &Case, node: &Node, pods: &str, told: &str) -> Reason {
         "Lower maxPods of such nodes to the addresses of their instance type. If other interfaces are attached to the \
          node, detach them and restart aws-node there.",
     )
+}
+
+/// Whether pods wait for an address, and none with its own address has ever run on the Node.
+fn serves_no_pod(case: &Case) -> bool {
+    let mut own = case.pods().filter(|pod| !pod.spec.host_network).peekable();
+    own.peek().is_some() && !own.any(Pod::has_started)
+}
+
+/// With custom networking the first interface serves no pods, so without another one no pod gets an address. ipamd
+/// goes on without a word if it cannot read the ENIConfig.
+/// Sources: amazon-vpc-cni-k8s v1.20.4 README.md `AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG`; amazon-vpc-cni-k8s#2416.
+fn without_interface(set: &DaemonSet, node: &Node) -> Reason {
+    let (name, from) = eni_config_of(set, node);
+    let from = from.map_or_else(String::new, |from| format!(" (the Node's {from})"));
+    let reason = Reason::new(
+        format!(
+            "with custom networking the first network interface serves no pods, and no pod on the node has ever had an \
+             address. So aws-node has attached no other interface: ENIConfig {name}{from} has a mistake, or its subnet \
+             lacks free addresses"
+        ),
+        Blame::object("crd.k8s.amazonaws.com/v1alpha1", "ENIConfig", name),
+        format!(
+            "Correct ENIConfig {name}: spec.subnet must be a subnet of the Node's zone with free addresses, and \
+             spec.securityGroups a list. Then restart aws-node on this node."
+        ),
+    );
+    Reason {
+        step: Some((Risk::Inspect, "See the ENIConfig", format!("kubectl get eniconfig {name} -o yaml"))),
+        ..reason
+    }
 }
 
 /// The Node may hold more pods than its interfaces have addresses for.
