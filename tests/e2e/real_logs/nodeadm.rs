@@ -83,6 +83,7 @@ const NOT_HERE: &[(&str, &str)] = &[
         "Command failed{}failed to decode node config{error}
         Command failed{}could not find NodeConfig within UserData
         Command failed{}error converting YAML to JSON: {error}
+        PullImage \"{image}\" from image service failed{error}
         Command failed{}failed to pull image{error}
         Command failed{}failed to resolve reference \"{image}\"{error}
         Command failed{}operation error ECR: {operation}, {error}
