@@ -18,7 +18,8 @@ pub type Diagnosed<'d> = (&'d NodeDiagnosis, &'d NodeDiagnosisStatus);
 pub const SUSPECTS: usize = 3;
 
 /// Groups machines by cause, stage, outcome, NodePool and node class, in the order of their first machines. Machines of
-/// other pools, or of none, belong to a group if the same place is to blame and the fix is the same.
+/// other pools, or of none, belong to a group if the same place is to blame and the fix is the same. The machine that
+/// Karpenter deletes first speaks for its group, so that what is said of it and its deadline are of one machine.
 pub fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<Diagnosed<'_>>> {
     let mut groups: Vec<Vec<Diagnosed>> = Vec::new();
     for diagnosis in diagnoses {
@@ -29,6 +30,12 @@ pub fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<Diagnosed<'_>>> {
             Some(group) => group.push((diagnosis, status)),
             None => groups.push(vec![(diagnosis, status)]),
         }
+    }
+    for group in &mut groups {
+        group.sort_by_key(|(_, status)| {
+            let at = status.terminates_at.filter(|_| status.ended_at.is_none());
+            (at.is_none(), at)
+        });
     }
     groups
 }
@@ -81,10 +88,10 @@ pub fn who(group: &[Diagnosed]) -> String {
     format!("{named} and {} more{}", group.len() - 1, of_pool(group))
 }
 
-/// `stuck at Join for 7m 48s`. The stage Ready has other words: "stuck at Ready" sounds as if the node were Ready.
+/// `stuck at Join for 7m 48s`. The stage Ready has another word: "stuck at Ready" sounds as if being Ready were wrong.
 pub fn stuck(stage: Stage, waited: &str) -> String {
     match stage {
-        Stage::Ready => format!("NotReady or unusable for {waited}"),
+        Stage::Ready => format!("unusable for {waited}"),
         _ => format!("stuck at {stage:?} for {waited}"),
     }
 }

@@ -237,7 +237,7 @@ fn a_pool_and_a_class_list_their_machines_by_cause_and_themselves_where_they_are
 fn a_cause_is_told_once_for_nodes_of_a_pool_and_of_none() {
     const CASE: &str = "tests/cases/671-typha-does-not-tolerate-what-calico-node-set/cluster.yaml";
     let answer = run(&["diagnose", "-f", CASE], "");
-    answer.says(&["NodeClaim default-ctx5r and 2 more, NotReady or unusable for 26m 45s", "3 are stuck"]);
+    answer.says(&["NodeClaim default-ctx5r and 2 more, unusable for 26m 45s", "3 are stuck"]);
     answer.says(&["risk: A change of Deployment calico-typha restarts its pods.", "check: $ kubectl "]);
     assert!(!answer.out.contains("changes the cluster"), "its command only reads: {}", answer.out);
     assert_eq!(answer.out.matches("NetworkUnavailable (Certain)").count(), 1, "{}", answer.out);
