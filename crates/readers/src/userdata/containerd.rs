@@ -52,8 +52,9 @@ pub fn check<'a>(configs: impl Iterator<Item = &'a Traced>) -> Vec<Defect> {
     // internal/cri/config/config.go ValidateImageConfig
     let takes_files = last("config_path").is_none_or(|(_, (said, _))| said);
     if let Some((config, (true, span))) = last("mirrors").filter(|_| takes_files) {
-        let message = "containerd serves no kubelet: `mirrors` cannot be set when `config_path` is provided, and \
-                       nodeadm provides it; write a hosts.toml for each registry below /etc/containerd/certs.d instead";
+        let message = "containerd does not load its CRI plugin, which the kubelet needs: `mirrors` cannot be set when \
+                       `config_path` is provided, and nodeadm provides it; write \
+                       /etc/containerd/certs.d/REGISTRY/hosts.toml for each registry instead";
         let (kind, message) = (DefectKind::ContainerdConfigRefused, message.to_owned());
         defects.push(Defect { kind, span: config.span_of(span), message });
     }
