@@ -285,6 +285,11 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1837-workers-eu", "that bootstrap.sh of an old image takes an option that it does not know for the name"),
     ("1865-spot-sep29", "the newest of its NodeClaims has not drifted yet, as in an ordinary rollout"),
     ("1737-ops-cluster-name-nobody-knows", "the private hosted zone that answers for the API server's name"),
+    (
+        "1973-platform-apse1",
+        "AWS's provider reports no error for a class that does not exist (v1.12.2 cloudprovider.go `GetInstanceTypes`)",
+    ),
+    ("1977-media-usw2", "only the log of a driver tells that pods of a Ready Node reach nothing"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged
