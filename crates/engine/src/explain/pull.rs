@@ -150,6 +150,16 @@ const UNREACHABLE_ELSEWHERE: Pull = Pull {
     ..UNREACHABLE
 };
 
+/// An image for FIPS asks the registry by another name, which the private names of a VPC endpoint for ecr.dkr do not
+/// include (`*.dkr.ecr.REGION.amazonaws.com`).
+/// Source: awslabs/amazon-eks-ami#1984; v20240807 nodeadm/internal/aws/ecr/ecr.go.
+const UNREACHABLE_FOR_FIPS: Pull = Pull {
+    fix: "Give the subnet a way to the registry's FIPS name (dkr.ecr-fips), such as a NAT gateway: a VPC endpoint \
+          for ecr.dkr does not serve that name. Or select an image that is not for FIPS. The first does not disrupt \
+          running nodes.",
+    ..UNREACHABLE
+};
+
 /// No registry serves `localhost/…`: such an image is imported when the machine image is built.
 /// Source: awslabs/amazon-eks-ami#2729, #2122.
 const OF_MACHINE_IMAGE: &str = "Pin an AMI whose nodes join: this image comes with it, and no registry has it. Then \
@@ -240,6 +250,7 @@ pub fn of_image(pull: Pull, image: &str) -> Pull {
         UNEXPLAINED if is_elsewhere => UNEXPLAINED_ELSEWHERE,
         MISSING if is_elsewhere => MISSING_ELSEWHERE,
         UNREACHABLE if is_elsewhere => UNREACHABLE_ELSEWHERE,
+        UNREACHABLE if image.contains(".dkr.ecr-fips.") => UNREACHABLE_FOR_FIPS,
         other => other,
     }
 }
@@ -383,6 +394,9 @@ mod tests {
             assert!(!elsewhere.fix.contains("ecr.") && in_ecr.fix != elsewhere.fix);
             assert_eq!(in_ecr.why, elsewhere.why);
         }
+        let fips =
+            "failed to pull image: 013241004608.dkr.ecr-fips.us-gov-west-1.amazonaws.com/eks/pause:3.5: i/o timeout";
+        assert_eq!(explain(fips), Some(UNREACHABLE_FOR_FIPS));
         assert_eq!(explain("ImagePullBackOff"), Some(UNEXPLAINED), "no image is named");
         assert!(!UNEXPLAINED_ELSEWHERE.is_explained() && MISSING_ELSEWHERE.is_explained());
     }
