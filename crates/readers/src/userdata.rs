@@ -23,6 +23,7 @@ pub mod nodeconfig;
 mod placeholder;
 mod powershell;
 mod reader;
+mod remedy;
 pub mod shell;
 pub mod systemd;
 pub mod traced;

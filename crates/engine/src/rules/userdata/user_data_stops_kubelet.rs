@@ -58,6 +58,7 @@ fn check(case: &Case) -> Opinion {
         "The machine cannot join because of userData of {} {name}, line {}: {message}.",
         class.kind, place.line
     );
+    let remedy = defect.kind.remedy().map_or_else(String::new, |remedy| format!(": {remedy}"));
     let finding = Finding::new(
         confidence,
         summary,
@@ -88,7 +89,7 @@ fn check(case: &Case) -> Opinion {
         )
     }))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
-    .fix(format!("Correct userData of {} {name} at line {}.", class.kind, place.line))
+    .fix(format!("Correct userData of {} {name} at line {}{remedy}.", class.kind, place.line))
     .step(
         Risk::Mutating,
         "Correct userData. New nodes will be correct",
