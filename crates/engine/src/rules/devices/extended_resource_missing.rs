@@ -319,8 +319,8 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
     if node.status.node_info.os_image.starts_with("Bottlerocket") {
         let why = format!("on Bottlerocket {} is part of the image's accelerated variant", advertiser.who);
         let explained = Explanation::unlinked(Proof::Open, why, blame).fix(
-            "Select Bottlerocket's accelerated variant with an alias, which chooses the variant that fits the \
-             instance.",
+            "Select Bottlerocket's accelerated variant with an alias, because Karpenter then chooses the variant \
+             that fits the instance.",
         );
         return match case.class() {
             Some(class) => explained.step(Risk::Mutating, "Select by alias", commands::edit(class)),

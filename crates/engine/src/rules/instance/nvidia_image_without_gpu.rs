@@ -74,8 +74,8 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
     .fix(
-        "Select the standard variant for nodes without a GPU: with an alias, which chooses the variant that fits the \
-         instance, or in a separate node class.",
+        "Select the standard variant for nodes without a GPU: with an alias, because Karpenter then chooses the \
+         variant that fits the instance, or in a separate node class.",
     )
     .step(
         Risk::Mutating,

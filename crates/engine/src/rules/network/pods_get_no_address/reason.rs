@@ -272,7 +272,7 @@ fn counted_by_karpenter(case: &Case, pods: &str, room: Option<&Room>, reserved: 
     let (namespace, name) = karpenter.place();
     let class = case.class().map_or_else(String::new, |class| format!(" of {} {}", class.kind, class.name()));
     Some(Reason::new(
-        format!("{keeps}, but Karpenter counts {them} (RESERVED_ENIS {is}), so the node may hold {pods} pods{has}"),
+        format!("{keeps}. Karpenter still counts {them} (RESERVED_ENIS {is}), so the node may hold {pods} pods{has}"),
         Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env"),
         format!(
             "Set RESERVED_ENIS={reserved} on Karpenter (Helm: settings.reservedENIs={reserved}), or lower \
