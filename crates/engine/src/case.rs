@@ -36,6 +36,7 @@ pub mod refused_pool;
 pub mod refused_volume;
 pub mod rejected_pods;
 pub(crate) mod reserved_drift;
+mod role;
 pub mod stage;
 pub(crate) mod static_drift;
 pub mod tagged_twice;

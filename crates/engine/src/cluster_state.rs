@@ -5,6 +5,7 @@
 
 pub mod at_launch;
 pub mod aws;
+pub(crate) mod aws_auth_texts;
 pub mod class_members;
 mod events;
 mod index;
@@ -29,6 +30,7 @@ use crate::upstream::karpenter::{Karpenter, Version};
 use crate::upstream::unplaced::{self, PlacementObstacle};
 use at_launch::Texts;
 use aws::Aws;
+use aws_auth_texts::AwsAuthTexts;
 use chrono::{DateTime, Utc};
 use events::{Events, KUBELET_ABOUT_PODS, VOLUMES_FOR, is_about};
 use index::Index;
@@ -160,6 +162,8 @@ pub struct ClusterState {
     class_texts: Texts<ClassFacts>,
     pool_texts: Texts<NodePool>,
     aws_auth: Option<AwsAuthFacts>,
+    /// Its earlier texts, for the machines that tried to join with them.
+    aws_auth_texts: AwsAuthTexts,
     kube_proxy_server: Option<String>,
     windows_ipam: Option<String>,
     api_server: ApiServerFacts,

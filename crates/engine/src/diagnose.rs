@@ -79,7 +79,8 @@ pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     if evaluated.findings.is_empty() && in_line.is_some() {
         return Judgement::Waiting(in_line);
     }
-    let look_again = evaluated.look_again.into_iter().chain(in_line).filter(|at| *at > now).min();
+    let met = case.rejected_by_earlier_aws_auth().map(|(_, met)| met);
+    let look_again = evaluated.look_again.into_iter().chain(in_line).chain(met).filter(|at| *at > now).min();
     if evaluated.findings.is_empty() && look_again.is_some() {
         // A rule is about to find something, which is better than Unknown.
         return Judgement::Waiting(look_again);

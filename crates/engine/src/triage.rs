@@ -261,6 +261,7 @@ impl Triage {
                 }
                 self.schedule.take(match last.as_deref() {
                     Some(Object::NodeClass(class)) => self.cluster.remove_class(class.group(), &class.kind, &name),
+                    _ if input == Input::AwsAuth => self.cluster.remove_aws_auth(now),
                     _ => self.cluster.remove(input, namespace.as_deref(), &name),
                 });
             }

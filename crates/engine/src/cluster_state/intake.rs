@@ -1,5 +1,6 @@
 //! How the state takes objects in, and what each touches.
 
+use super::aws_auth_texts::AwsAuthTexts;
 use super::index::Index;
 use super::memo::Derived;
 use super::{
@@ -110,14 +111,15 @@ impl ClusterState {
                 }
                 let ConfigMapData { map_roles, map_users, map_accounts, .. } = map.data;
                 let read = aws_auth::read(map_roles.as_deref(), map_users.as_deref(), map_accounts.as_deref());
-                self.aws_auth = Some(AwsAuthFacts {
+                let facts = AwsAuthFacts {
                     uid: map.metadata.uid.clone(),
                     map_roles: map_roles.unwrap_or_default(),
                     map_users: map_users.unwrap_or_default(),
                     read,
                     written: map.metadata.last_written(),
                     created: map.metadata.creation_timestamp,
-                });
+                };
+                self.put_aws_auth(facts, now > BEFORE_EVERYTHING);
                 Touched::Everything
             }
             Object::KubeProxyConfig(map) => {
@@ -443,6 +445,7 @@ impl ClusterState {
         match input {
             Input::NodeClaims => {
                 let Some(claim) = self.claims.remove(name) else { return none };
+                self.forget_aws_auth_texts();
                 claim.instance_id().into_iter().for_each(|id| self.forget_instance(id));
                 self.unindex_claim(&claim);
                 self.reason_changes.remove(name);
@@ -482,7 +485,7 @@ impl ClusterState {
                 Touched::Everything
             }
             Input::AwsAuth => {
-                self.aws_auth = None;
+                (self.aws_auth, self.aws_auth_texts) = (None, AwsAuthTexts::default());
                 Touched::Everything
             }
             Input::KubeProxyConfig => {

@@ -19,6 +19,7 @@ pub(crate) struct RoleInQuestion<'w> {
     pub role: &'w str,
     /// The role's name is IAM's secret: people often call role and profile alike, but need not.
     pub profile_only: bool,
+    /// An earlier one, if that rejected the machine a moment ago.
     pub auth: &'w AwsAuthFacts,
     /// An access entry may authorize the role: nodes here join through access entries, or a machine from before the
     /// class's last change runs, with this role or with an earlier one.
@@ -98,9 +99,12 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
         return Err(Opinion::Silent);
     }
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
-    let (Some(class), Some(auth)) = (case.class(), auth) else { return Err(Opinion::Silent) };
-    if let Some((_, auth, because)) = mapping(case) {
-        return Err(case.excluded_by_aws_auth(auth, because));
+    let (Some(class), Some(mut auth)) = (case.class(), auth) else { return Err(Opinion::Silent) };
+    if let Some((_, present, because)) = mapping(case) {
+        let Some((earlier, _)) = case.rejected_by_earlier_aws_auth() else {
+            return Err(case.excluded_by_aws_auth(present, because));
+        };
+        auth = earlier;
     }
     let Some(role) = node_role::identity(class) else { return Err(Opinion::Silent) };
     let running = role_in_use::running(case, role);

@@ -12,21 +12,12 @@ use std::sync::Arc;
 /// The name of the role that the machine has: that in its own instance profile, where EC2 and IAM tell, else that of
 /// its class.
 pub(crate) fn name<'w>(case: &Case<'w>) -> Option<&'w str> {
-    let own = || {
-        let profile = case.cluster.aws().instance_profile(own_profile(case)?).known()?.0;
-        profile.role_arn.as_deref()?.rsplit('/').next()
-    };
-    own().or_else(|| case.cluster.aws().role_of(case.class()?))
+    case.role_name()
 }
 
 /// The name of the machine's instance profile: as EC2 says, else as its class does.
 pub(crate) fn profile_name<'w>(case: &Case<'w>) -> Option<&'w str> {
-    own_profile(case).or_else(|| case.class()?.instance_profile())
-}
-
-fn own_profile<'w>(case: &Case<'w>) -> Option<&'w str> {
-    let (instance, _) = case.cluster.aws().instance(case.instance_id()?).known()?;
-    instance.profile.as_deref()?.rsplit('/').next()
+    case.own_profile().or_else(|| case.class()?.instance_profile())
 }
 
 /// The object that shows the machine's role.

@@ -1,4 +1,5 @@
 mod at_launch;
+mod aws_auth_texts;
 
 use super::change::{Change, ReadFailure};
 use super::{IncidentSummary, Keep, Order, Triage, Write};

@@ -86,6 +86,7 @@ fn last_joined(cluster: &ClusterState, role: &str) -> Option<(DateTime<Utc>, Str
 
 fn check(case: &Case) -> Opinion {
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
+    let auth = auth.map(|present| case.rejected_by_earlier_aws_auth().map_or(present, |(earlier, _)| earlier));
     let Some(auth) = auth.filter(|auth| auth.read.broken.is_none()) else { return Opinion::Silent };
     let own = case.node.and_then(stopped);
     // The API server authorized every kubelet that posts its status.
@@ -145,15 +146,19 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
         Verdict::Unmapped => None,
         _ => Some("the entry that it has does not authorize a node"),
     };
+    // Nodes of the role come back after a repair, one by one.
+    let repaired = case.rejected_by_earlier_aws_auth().map(|(_, met)| Opinion::LookAgain(met));
     if let Some(ready) = kubelets.ready.as_deref().and_then(|ready| case.cluster.node(ready)) {
-        return Opinion::ruled_out(ready, format!("Node {} has the role {role} and is Ready", ready.name()));
+        return repaired.unwrap_or_else(|| {
+            Opinion::ruled_out(ready, format!("Node {} has the role {role} and is Ready", ready.name()))
+        });
     }
     let since = auth.written.as_ref().map_or(at, |written| written.at.min(at));
     if let Some((_, claim)) = kubelets.joined.as_ref().filter(|(joined, _)| *joined > since + TOGETHER)
         && let Some(claim) = case.cluster.claim(claim)
     {
         let because = format!("NodeClaim {} joined with {role} later, although aws-auth does not map it", claim.name());
-        return Opinion::ruled_out(claim, because);
+        return repaired.unwrap_or_else(|| Opinion::ruled_out(claim, because));
     }
     let by = changed(auth, at);
     if by.is_none() && auth.written.as_ref().is_some_and(|written| written.at < at) {
