@@ -1,8 +1,10 @@
 //! The API server rejects the NodeClaims that Karpenter creates for a NodePool, and only Karpenter's log says so.
 
 mod min_values;
+mod outdated_definition;
 
 use self::min_values::narrowed;
+use self::outdated_definition::{is_outdated, of_definition};
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
@@ -15,7 +17,7 @@ pub static RULE: Rule = Rule {
     cause: "NodeClaimRefused",
     summary: "The API server rejects the NodeClaims that Karpenter creates for a NodePool",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::Pods, Input::Logs],
+    reads: &[Input::NodePools, Input::Pods, Input::Deployments, Input::Logs],
     lint: false,
     versions: "all; seen only in Karpenter's log",
     page: include_str!("../../../pages/NodeClaimRefused.md"),
@@ -46,9 +48,15 @@ fn check(case: &Case) -> Opinion {
         "spec.template",
         has,
         "they become requirements of a NodeClaim, together with what its pods request",
-    ))
-    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(origin(error)))
-    .step(Risk::Mutating, "Change the NodePool", Some(format!("kubectl edit nodepool {name}")));
+    ));
+    if is_outdated(error) {
+        return of_definition(case, finding).into();
+    }
+    let finding = finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(origin(error))).step(
+        Risk::Mutating,
+        "Change the NodePool",
+        Some(format!("kubectl edit nodepool {name}")),
+    );
     let Some(few) = narrowed(case, pool, error) else {
         return finding
             .fix(
