@@ -11,8 +11,8 @@ use crate::upstream::karpenter::Karpenter;
 use crate::upstream::overhead::{self, GIB, KeptBack};
 use crate::upstream::startup_taint;
 use crate::upstream::unplaced::{
-    self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, bound_on_node, is_about_volumes, shortfall,
-    unknown_label, unmet, unoffered, unspread,
+    self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, bound_on_node, is_about_volumes, nominated,
+    shortfall, unknown_label, unmet, unoffered, unspread,
 };
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
@@ -367,6 +367,14 @@ impl<'w> Unplaced<'w> {
         let is_device = |name: &str| name.contains('/') && OF_INSTANCE_TYPES.contains(&name);
         let wanted = |(name, asked): &(&str, &str)| is_device(name) && quantity::parse(asked) != Some(0.0);
         let (resource, total) = short.total.iter().copied().find(wanted)?;
+        // A NodeClaim of this NodePool was meant for the pod, so an instance type had the device and the room.
+        let was_placed = |pod: &Pod| {
+            let mut claims = cluster.events_about_pod(pod).filter_map(nominated);
+            claims.any(|claim| cluster.pool_of_claim_name(claim) == Some(pool.name()))
+        };
+        if self.pod.is_some_and(was_placed) {
+            return None;
+        }
         let has_some = largest_of(cluster, pool.name()).get(resource).is_some_and(|(most, _)| *most > 0.0);
         (!has_some && self.names(pool)).then_some(Lack { resource, total, why: Why::NoDevice })
     }

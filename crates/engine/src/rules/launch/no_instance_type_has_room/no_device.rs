@@ -10,8 +10,13 @@ use crate::upstream::gpus::NoGpu;
 use std::fmt::Write;
 
 /// The requirements that decide which instance types a NodePool allows.
-const TYPES: [&str; 3] =
-    ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-category"];
+const TYPES: [&str; 5] = [
+    "node.kubernetes.io/instance-type",
+    "karpenter.k8s.aws/instance-family",
+    "karpenter.k8s.aws/instance-category",
+    "eks.amazonaws.com/instance-family",
+    "eks.amazonaws.com/instance-category",
+];
 
 pub(super) fn no_device(
     case: &Case,
