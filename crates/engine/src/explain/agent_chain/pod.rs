@@ -227,6 +227,15 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                  an operator install it before this pod."
             ))
         }
+        Meaning::DriverVersions => {
+            let why =
+                fails("; the driver's libraries on the node are of another version than its loaded kernel module");
+            of(Proof::Lasting, why, of_image(case, node)).fix(
+                "Replace or reboot the node, which ends its pods: something updated the driver's packages while the \
+                 older module was loaded. So that this does not happen again, turn off unattended upgrades of these \
+                 packages in the image or in user data.",
+            )
+        }
         Meaning::RuntimeProgram { name: program } => runtime_program(case, node, program, fails, link()),
         Meaning::CgroupDriver => cgroup_driver(case, node, fails, link()),
         Meaning::PluginPath { program, path } => plugin_path(case, node, agent, (program, path), link()),

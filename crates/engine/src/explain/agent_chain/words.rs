@@ -24,6 +24,8 @@ pub(super) enum Meaning<'t> {
     Processor,
     /// The node's kernel lacks a module, or the agent's own modprobe cannot load it.
     KernelModule,
+    /// The loaded kernel module of NVIDIA's driver is of another version than its libraries.
+    DriverVersions,
     /// The VPC CNI does not know the instance type.
     InstanceType,
     /// The Node gets no range of addresses for its pods.
@@ -134,6 +136,10 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     }
     if kernel_module::is_missing(said) {
         return Some(Meaning::KernelModule);
+    }
+    // NVIDIA/go-nvml v0.12 gen/nvml/nvml.h `NVML_ERROR_LIB_RM_VERSION_MISMATCH`, as nvmlErrorString tells it.
+    if said.contains("Driver/library version mismatch") {
+        return Some(Meaning::DriverVersions);
     }
     // amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `UnknownInstanceType`.
     if said.contains("unknown instance type") {
@@ -309,6 +315,12 @@ pub(crate) fn last_words(said: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::{Meaning, meaning};
+
+    #[test]
+    fn a_driver_whose_parts_differ_says_so() {
+        let said = "unable to create plugin manager: nvml init failed: Driver/library version mismatch";
+        assert_eq!(meaning(said), Some(Meaning::DriverVersions));
+    }
 
     #[test]
     fn a_missing_kernel_module_is_told_from_one_that_is_loaded() {
