@@ -138,6 +138,12 @@ fn a_real_prometheus_fires_the_alert_and_fills_every_panel() {
     assert_eq!(alert[0]["metric"]["cause"], "UnregisteredTaintMissing", "{alert:?}");
     assert_eq!(alert[0]["metric"]["nodepool"], "tainted-away");
 
+    // When the first one has ended, the second must have a verdict: the panels show what is stuck now.
+    let patience = Patience::of(SOON);
+    while prometheus.query("sum(nodewhy_diagnoses) >= 2").is_empty() {
+        assert!(!patience.is_over(), "{:?}", prometheus.query("nodewhy_diagnoses"));
+        heartbeat(&control_plane);
+    }
     backdate_registration(&control_plane, "stuck");
     fires(&["NodeClaimsKilledByTimeout", "NodeNeverRegisters"]);
 
