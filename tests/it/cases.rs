@@ -290,6 +290,14 @@ const STILL_WRONG: &[(&str, &str)] = &[
         "AWS's provider reports no error for a class that does not exist (v1.12.2 cloudprovider.go `GetInstanceTypes`)",
     ),
     ("1977-media-usw2", "only the log of a driver tells that pods of a Ready Node reach nothing"),
+    ("1993-fcos-next-stream", "one node with a newer kernel is no pattern"),
+    ("2000-openzfs-startup", "the words of the EFS and FSx drivers are not read"),
+    ("2012-b200-smoke", "what a pod asks for is its owners affair, and no family is checked there"),
+    ("2013-capacity-spread", "domains of a spread over a label of one NodePool"),
+    ("2015-vllm-gpu", "the refused launches of Auto Mode are seen, and not told while the pod is refused for room"),
+    ("2016-workshop-lab", "the NodePool of a class that does not go has a verdict of its own"),
+    ("2017-ledger", "a budget may keep a drifted node: that is its owners wish"),
+    ("2018-neuron-vllm", "who filled the disk is blamed before its size"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged
