@@ -32,10 +32,7 @@ pub fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<Diagnosed<'_>>> {
         }
     }
     for group in &mut groups {
-        group.sort_by_key(|(_, status)| {
-            let at = status.terminates_at.filter(|_| status.ended_at.is_none());
-            (at.is_none(), at)
-        });
+        group.sort_by_key(|(_, status)| (terminates(status).is_none(), terminates(status)));
     }
     groups
 }
@@ -143,8 +140,12 @@ pub fn deadline<'d>(group: &[Diagnosed<'d>]) -> Option<(DateTime<Utc>, &'d str)>
 }
 
 fn deadlines<'d>(group: &[Diagnosed<'d>]) -> impl Iterator<Item = (DateTime<Utc>, &'d str)> {
-    let open = group.iter().filter(|(_, status)| status.ended_at.is_none());
-    open.filter_map(|(diagnosis, status)| Some((status.terminates_at?, diagnosis.spec.subject.name.as_str())))
+    group.iter().filter_map(|(diagnosis, status)| Some((terminates(status)?, diagnosis.spec.subject.name.as_str())))
+}
+
+/// When Karpenter deletes it, if it is still stuck.
+fn terminates(status: &NodeDiagnosisStatus) -> Option<DateTime<Utc>> {
+    status.terminates_at.filter(|_| status.ended_at.is_none())
 }
 
 /// What to do next.

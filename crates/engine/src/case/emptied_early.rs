@@ -59,7 +59,7 @@ fn keeps_away<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &Pod) -> Opti
     let template = &pool.spec.template.spec;
     let is_told = |taint: &Taint| template.taints.iter().chain(&template.startup_taints).any(|own| own.matches(taint));
     let is_foreign = |taint: &&Taint| {
-        taint.effect != "PreferNoSchedule"
+        taint.keeps_pods_off()
             && !is_own_taint(&taint.key)
             && !is_told(taint)
             && !pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(taint))

@@ -71,7 +71,7 @@ pub fn left_taint<'n>(node: &'n Node, claim: Option<&NodeClaim>) -> Option<LeftT
         return None;
     }
     let meant = |taint: &Taint| claim.is_some_and(|claim| claim.spec.taints.iter().any(|own| own.matches(taint)));
-    let out_of_service = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !meant(taint);
+    let out_of_service = |taint: &&Taint| taint.keeps_pods_off() && !meant(taint);
     node.spec.taints.iter().filter(out_of_service).find_map(|taint| of_taint(node, claim, ready, taint))
 }
 

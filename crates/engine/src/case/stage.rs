@@ -289,8 +289,7 @@ fn agent_taint_wait(node: &Node, own: &[Taint], initialized: DateTime<Utc>, t: &
     // The Node Readiness Controller may also guard Nodes in service: then its taint says what it is meant to say.
     let of_agent = |taint: &Taint| startup_taint::owner(taint).is_some_and(|owner| !owner.has_rules());
     let agents = |taint: &&Taint| of_agent(taint) || taint.key == UNREGISTERED_TAINT;
-    let taint =
-        node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !meant(taint)).find(agents)?;
+    let taint = node.spec.taints.iter().filter(|taint| taint.keeps_pods_off() && !meant(taint)).find(agents)?;
     // An agent that restarts may put its taint back for a while: count from when the list was last written, where that
     // is known.
     let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);

@@ -307,8 +307,7 @@ impl<'w> Unplaced<'w> {
     /// tolerates, as it is meant for such pods, or else the first. Without the pod nobody knows which taints it
     /// tolerates, so then no NodePool stands for others that have some.
     fn stands_for_all(&self, cluster: &ClusterState, pool: &NodePool) -> bool {
-        let keeps_off = |t: &Taint| t.effect != "PreferNoSchedule";
-        let is_tainted = |pool: &NodePool| pool.spec.template.spec.taints.iter().any(keeps_off);
+        let is_tainted = |pool: &NodePool| pool.spec.template.spec.taints.iter().any(Taint::keeps_pods_off);
         let refused: Vec<&NodePool> =
             unplaced::refusals(self.event).filter_map(|(name, _)| cluster.pool(name)).collect();
         let meant = match self.pod {
@@ -324,7 +323,7 @@ impl<'w> Unplaced<'w> {
     pub fn refused_for_claims(&self, pool: &NodePool) -> bool {
         let is_meant = |pod: &Pod| {
             let taints = &pool.spec.template.spec.taints;
-            self.names(pool) || taints.iter().any(|t| t.effect != "PreferNoSchedule") && admits(pool, pod)
+            self.names(pool) || taints.iter().any(Taint::keeps_pods_off) && admits(pool, pod)
         };
         self.refusal == PlacementObstacle::PassedOver
             && unplaced::refuses_claims(self.event)
@@ -539,7 +538,7 @@ pub fn admits(pool: &NodePool, pod: &Pod) -> bool {
 
 /// Whether the pod tolerates these taints of the NodePool.
 pub(super) fn tolerated(pool: &NodePool, pod: &Pod, counts: impl Fn(&Taint) -> bool) -> bool {
-    let taints = pool.spec.template.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
+    let taints = pool.spec.template.spec.taints.iter().filter(|taint| taint.keeps_pods_off());
     taints.filter(|taint| counts(taint)).all(|taint| pod.spec.tolerations.iter().any(|own| own.tolerates(taint)))
 }
 

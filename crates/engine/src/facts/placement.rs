@@ -19,7 +19,7 @@ pub const AFFINITY: &str = "spec.template.spec.affinity";
 
 pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     let (name, pod) = (&set.metadata.name, &set.spec.template.spec);
-    let untolerated = node.spec.taints.iter().filter(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t));
+    let untolerated = node.spec.taints.iter().filter(|t: &&Taint| t.keeps_pods_off() && !set.tolerates(t));
     // Those of conditions come and go with them: one that somebody chose tells more.
     if let Some(taint) = untolerated.min_by_key(|t| t.key.starts_with("node.kubernetes.io/")) {
         let why = format!("DaemonSet {name} does not tolerate the Node's taint {taint}");

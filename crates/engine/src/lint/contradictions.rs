@@ -215,9 +215,8 @@ fn taint<'o>(pool: &NodePool, daemon_sets: impl Iterator<Item = &'o DaemonSet>) 
     let spec = &pool.spec.template.spec;
     let lists = [("taints", &spec.taints), ("startupTaints", &spec.startup_taints)];
     let mut taints = lists.into_iter().flat_map(|(list, taints)| taints.iter().enumerate().map(move |t| (list, t)));
-    let (list, (at, taint)) = taints.find(|(_, (_, taint))| {
-        taint.effect != "PreferNoSchedule" && !has_expansion(&taint.key) && !plugin.tolerates(taint)
-    })?;
+    let (list, (at, taint)) = taints
+        .find(|(_, (_, taint))| taint.keeps_pods_off() && !has_expansion(&taint.key) && !plugin.tolerates(taint))?;
     Some(Flaw {
         cause: "TaintKeepsNetworkAway",
         message: format!(

@@ -273,6 +273,12 @@ pub struct Taint {
 }
 
 impl Taint {
+    /// Whether it keeps pods off that do not tolerate it. The third effect is only a preference.
+    /// Source: kubernetes k8s.io/api/core/v1/types.go `TaintEffect` (v0.36.3).
+    pub fn keeps_pods_off(&self) -> bool {
+        self.effect != "PreferNoSchedule"
+    }
+
     /// Karpenter and the scheduler compare taints by key and effect; the value does not matter.
     /// Source: kubernetes k8s.io/api/core/v1/taint.go `MatchTaint` (v0.36.3).
     pub fn matches(&self, other: &Self) -> bool {

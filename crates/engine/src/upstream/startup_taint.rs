@@ -194,7 +194,7 @@ pub fn is_named_in(text: &str) -> bool {
 /// The one that a NodePool has among its lasting taints.
 pub fn among_taints(pool: &NodePool) -> Option<&Taint> {
     let taints = &pool.spec.template.spec.taints;
-    taints.iter().find(|taint| taint.effect != "PreferNoSchedule" && owner(taint).is_some())
+    taints.iter().find(|taint| taint.keeps_pods_off() && owner(taint).is_some())
 }
 
 /// The owner of this taint, if nodewhy knows it.

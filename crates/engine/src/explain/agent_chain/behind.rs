@@ -257,8 +257,7 @@ fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, s
     let goes_with_it = |taint: &Taint| {
         OF_NETWORK.contains(&&*taint.key) || startup_taint::owner(taint).is_some_and(|owner| owner.is(agent.set))
     };
-    let keeps =
-        |taint: &&Taint| taint.effect != "PreferNoSchedule" && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint));
+    let keeps = |taint: &&Taint| taint.keeps_pods_off() && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint));
     let taint = node.spec.taints.iter().filter(keeps).find(|taint| goes_with_it(taint))?;
     let everywhere = || {
         let on_all = || case.cluster.nodes().all(|other| other.taint(&taint.key).is_some());

@@ -114,7 +114,7 @@ const SERVER: &str = "dcgm-server";
 
 fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
     let refused = case.cluster.daemon_sets().find(|d| d.metadata.name == SERVER).and_then(|set| {
-        let taint = case.node?.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))?;
+        let taint = case.node?.spec.taints.iter().find(|t| t.keeps_pods_off() && !set.tolerates(t))?;
         Some((set, taint))
     });
     let head = format!(

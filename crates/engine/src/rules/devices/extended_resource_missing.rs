@@ -569,7 +569,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         }
         // The GPU operator labels a Node some minutes after it joined, when the driver is loaded.
         let proof = if refusal.may_change { Proof::Lasting } else { Proof::Settled };
-        let untolerated = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t));
+        let untolerated = node.spec.taints.iter().find(|t| t.keeps_pods_off() && !set.tolerates(t));
         let explained = Explanation::unlinked(proof, refusal.why, blame.field(refusal.field));
         return match untolerated {
             Some(taint) => tolerating(explained, set, taint),
@@ -662,8 +662,7 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     let is_worker =
         |d: &&DaemonSet| d.metadata.name.ends_with("node-feature-discovery-worker") || d.metadata.name == "nfd-worker";
     let workers: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(is_worker).collect();
-    let refused =
-        |d: &DaemonSet| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !d.tolerates(t)).cloned();
+    let refused = |d: &DaemonSet| node.spec.taints.iter().find(|t| t.keeps_pods_off() && !d.tolerates(t)).cloned();
     let (worker, taint) = workers.first().and_then(|d| Some((*d, refused(d)?)))?;
     if workers.iter().any(|d| refused(d).is_none()) {
         return None;

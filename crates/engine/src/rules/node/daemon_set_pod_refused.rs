@@ -93,7 +93,7 @@ fn needed<'c>(case: &Case<'c>, node: &'c Node) -> Vec<Need<'c>> {
     let staying = staying(case).map(|(taint, _)| (taint, "To lose its startup taint,"));
     let remaining = || {
         let meant = |t: &Taint| case.claim.is_some_and(|c| c.spec.taints.iter().any(|own| own.matches(t)));
-        let taints = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
+        let taints = node.spec.taints.iter().filter(|t| t.keeps_pods_off() && !meant(t));
         taints.filter(|t| startup_taint::owner(t).is_some()).map(|t| (t, "To lose its taint,")).next()
     };
     let Some((taint, what_for)) = staying.or_else(remaining) else { return Vec::new() };

@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
     let meant = |taint: &Taint| case.claim.is_some_and(|c| c.spec.taints.iter().any(|own| own.matches(taint)));
-    let mut of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
+    let mut of_agents = node.spec.taints.iter().filter(|t| t.keeps_pods_off() && !meant(t));
     let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?)))
     else {
         return Opinion::Silent;
