@@ -297,7 +297,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("2015-vllm-gpu", "the refused launches of Auto Mode are seen, and not told while the pod is refused for room"),
     ("2016-workshop-lab", "the NodePool of a class that does not go has a verdict of its own"),
     ("2017-ledger", "a budget may keep a drifted node: that is its owners wish"),
-    ("2018-neuron-vllm", "who filled the disk is blamed before its size"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

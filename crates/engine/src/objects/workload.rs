@@ -284,9 +284,13 @@ impl Pod {
     /// Source: kubernetes v1.36.3 pkg/controller/deployment/sync.go `getNewReplicaSet`, which names the ReplicaSet.
     pub fn workload(&self) -> (&str, &str) {
         let Some(owner) = self.metadata.owner_references.first() else { return ("Pod", &self.metadata.name) };
-        let hash = self.metadata.label("pod-template-hash").filter(|_| owner.kind == "ReplicaSet");
-        let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'));
-        deployment.map_or((owner.kind.as_str(), owner.name.as_str()), |name| ("Deployment", name))
+        if owner.kind == "ReplicaSet"
+            && let Some((deployment, hash)) = owner.name.rsplit_once('-')
+            && (self.metadata.label("pod-template-hash") == Some(hash) || is_pod_template_hash(hash))
+        {
+            return ("Deployment", deployment);
+        }
+        (&owner.kind, &owner.name)
     }
 
     /// The Node that it runs on, or that a DaemonSet created it for. Empty if there is none.
@@ -392,6 +396,14 @@ impl Pod {
 /// The reason of a container that was killed over its memory limit.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime, containerd v2.1 internal/cri/server/events.go.
 pub const OUT_OF_MEMORY: &str = "OOMKilled";
+
+/// Whether it can be the hash that a Deployment writes at the end of its ReplicaSet's name: digits, each written as one
+/// of ten letters.
+/// Source: kubernetes v1.36.3 pkg/controller/controller_utils.go `ComputeHash`, and
+/// staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go `SafeEncodeString`.
+fn is_pod_template_hash(name: &str) -> bool {
+    (8..=10).contains(&name.len()) && name.bytes().all(|letter| b"456789bcdf".contains(&letter))
+}
 
 fn join(reason: &str, messages: &[&str]) -> String {
     messages.iter().filter(|m| !m.is_empty()).fold(reason.to_owned(), |mut out, message| {
