@@ -79,6 +79,14 @@ pub enum FileKind {
     Binary,
 }
 
+/// What the begin of a file tells of all of it.
+struct Begin<'b> {
+    year: Option<i32>,
+    /// The pod whose log its first line asks for.
+    pod: Option<&'b str>,
+    identity: MachineNames,
+}
+
 /// Reads files, and says which machines they are of.
 #[derive(Debug, Default)]
 pub struct LogReader {
@@ -131,11 +139,13 @@ impl LogReader {
         }
         let year = year.or(written.map(|written| written.year()));
         let rest = (!is_whole).then_some(from);
+        let asked = pod_asked_for(&head, &self.pods);
+        let begin = Begin { year, pod: asked.as_deref(), identity: MachineNames::default() };
         let mut whole = Cursor::new(head);
         if !is_one_value(whole.get_ref()) {
             return match rest {
-                Some(rest) => self.lines(name, whole.chain(rest), year, MachineNames::default()),
-                None => self.lines(name, whole, year, MachineNames::default()),
+                Some(rest) => self.lines(name, whole.chain(rest), begin),
+                None => self.lines(name, whole, begin),
             };
         }
         if let Some(rest) = rest {
@@ -143,7 +153,7 @@ impl LogReader {
         }
         let (text, identity) =
             console(whole.get_ref()).unwrap_or_else(|| (whole.into_inner(), MachineNames::default()));
-        self.lines(name, Cursor::new(text), year, identity)
+        self.lines(name, Cursor::new(text), Begin { identity, ..begin })
     }
 
     /// Reads what a container has written: each line is its pod's, or of what Karpenter speaks of in it.
@@ -151,16 +161,10 @@ impl LogReader {
         self.read(OneFile { of: Some(of), ..OneFile::new(name, None, self.limits.subjects) }, from)
     }
 
-    fn lines(
-        &mut self,
-        name: &str,
-        from: impl Read,
-        year: Option<i32>,
-        identity: MachineNames,
-    ) -> io::Result<FileKind> {
-        let mut file = OneFile::new(name, year, self.limits.subjects);
+    fn lines(&mut self, name: &str, from: impl Read, begin: Begin<'_>) -> io::Result<FileKind> {
+        let mut file = OneFile::new(name, begin.year, self.limits.subjects);
         let on_machine = pod_on_machine(name);
-        let pod = on_machine.or_else(|| pod_in(name, &self.pods));
+        let pod = on_machine.or_else(|| pod_in(name, &self.pods)).or(begin.pod);
         if let Some(pod) = pod {
             let program = program_of(pod);
             // What a user's own pod complains of is no trouble of the machine.
@@ -171,7 +175,7 @@ impl LogReader {
             file.is_here = on_machine.is_some() || self.pods.get(pod) == Some(&false);
         }
         let here = file.subjects.entry(LineOwner::Here).or_default();
-        here.identity = identity;
+        here.identity = begin.identity;
         here.identity.instances.extend(instance_in(name));
         here.identity.pods.extend(on_machine.filter(|pod| self.pods.get(*pod) == Some(&true)).map(str::to_owned));
         self.read(file, from)
@@ -1027,9 +1031,33 @@ fn pod_in<'p>(path: &'p str, pods: &BTreeMap<String, bool>) -> Option<&'p str> {
     path.split(['/', '_']).find_map(known)
 }
 
+/// The pod of `$ kubectl logs -n kube-system POD`, which people copy along with what it printed.
+fn pod_asked_for(head: &[u8], pods: &BTreeMap<String, bool>) -> Option<String> {
+    let first = head.split(|byte| *byte == b'\n').next()?;
+    let (_, asked) = std::str::from_utf8(first).ok()?.split_once("kubectl ")?;
+    let mut words = asked.split_whitespace();
+    words.find(|word| matches!(*word, "logs" | "log"))?;
+    words.map(|word| word.trim_start_matches("pod/")).find(|word| pods.contains_key(*word)).map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::instance_in;
+    use super::{instance_in, pod_asked_for};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_command_in_the_first_line_names_the_pod() {
+        let pods = BTreeMap::from([("aws-node-x7k2p".to_owned(), true)]);
+        let found = |head: &str| pod_asked_for(head.as_bytes(), &pods);
+        let pod = Some("aws-node-x7k2p".to_owned());
+        assert_eq!(found("$ kubectl logs -n kube-system aws-node-x7k2p -c aws-node\nline"), pod);
+        assert_eq!(found("# kubectl -n kube-system logs pod/aws-node-x7k2p --previous\n"), pod);
+        for other in
+            ["kubectl describe pod aws-node-x7k2p\n", "$ kubectl logs web-1\n", "line\nkubectl logs aws-node-x7k2p"]
+        {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_file_is_of_the_instance_that_it_is_named_after() {

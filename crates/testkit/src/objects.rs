@@ -120,9 +120,15 @@ pub struct LintDiffers {
     because: String,
 }
 
-/// What of a machine's log becomes an object.
-fn logged(text: &str) -> String {
-    let mut reader = LogReader::new(FileLimits::default());
+/// What of a machine's log becomes an object. Its first line may ask for the log of one of the pods above.
+fn logged(text: &str, above: &str) -> String {
+    let agent = |object: &str| {
+        let is_agent = object.contains("kind: Pod\n") && object.contains("kind: DaemonSet,");
+        let (_, name) = object.split_once("metadata: {name: ").filter(|_| is_agent)?;
+        Some((name.split(',').next()?.to_owned(), true))
+    };
+    let pods = above.split("\n---\n").filter_map(agent).collect();
+    let mut reader = LogReader::new(FileLimits::default()).of_pods(pods);
     let written = "2026-01-15T12:00:00Z".parse().ok();
     reader.file("machine.log", text.as_bytes(), written).expect("a text");
     let log = |journey| {
@@ -166,7 +172,11 @@ pub fn examples_in(text: &str) -> Vec<Example> {
                     serde_saphyr::from_str(&body).unwrap_or_else(|e| panic!("{title}: lint is unreadable: {e}"));
                 (objects, lint) = (above, Some(differs));
             }
-            ("log", above) => objects = Some(above.unwrap_or_default() + &logged(&body)),
+            ("log", above) => {
+                let above = above.unwrap_or_default();
+                let log = logged(&body, &above);
+                objects = Some(above + &log);
+            }
             (_, Some(objects)) => {
                 let expect = serde_saphyr::from_str(&body)
                     .unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));
