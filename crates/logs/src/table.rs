@@ -29,7 +29,7 @@ pub const FILES: [(&str, &str); 18] = [
     // Its name holds that of the next.
     (CILIUM_OPERATOR, include_str!("../table/cilium_operator.toml")),
     ("cilium", include_str!("../table/cilium.toml")),
-    ("ebs-csi", include_str!("../table/ebs_csi.toml")),
+    (CSI_DRIVER, include_str!("../table/csi_driver.toml")),
     ("devices", include_str!("../table/devices.toml")),
     (KARPENTER, include_str!("../table/karpenter.toml")),
     (CLOUD_CONTROLLER, include_str!("../table/cloud_controller.toml")),
@@ -40,6 +40,8 @@ pub(crate) const KUBELET: &str = "kubelet";
 pub(crate) const CLOUD_INIT: &str = "cloud-init";
 /// It serves all machines, and where it names an instance it speaks of that one.
 pub const CILIUM_OPERATOR: &str = "cilium-operator";
+/// The CSI drivers of AWS.
+pub const CSI_DRIVER: &str = "csi-driver";
 pub const KARPENTER: &str = "karpenter";
 /// What SELinux denies. Source: Linux v6.12 security/selinux/avc.c `avc_audit_pre_callback`.
 pub(crate) const AVC_DENIED: &str = "avc:  denied";

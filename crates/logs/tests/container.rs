@@ -37,7 +37,7 @@ fn lines_of_other_programs_are_not_looked_for() {
     assert_eq!(program_of("aws-node"), Some("vpc-cni"));
     assert_eq!(program_of("nvdp-nvidia-device-plugin"), Some("devices"));
     assert_eq!(program_of("kube-proxy"), Some("kube-proxy"));
-    assert_eq!(program_of("ebs-csi-node"), Some("ebs-csi"));
+    assert_eq!(program_of("ebs-csi-node"), Some("csi-driver"));
     assert_eq!(program_of("datadog"), None);
     // A device plugin that quotes the network plugin.
     let journeys = read("devices", None, &[DENIED]);

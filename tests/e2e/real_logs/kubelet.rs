@@ -420,6 +420,7 @@ const NOT_HERE: &[(&str, &str)] = &[
         "Unable to register node with API server\" err=\"Node \"{name}\" is invalid: {error}",
         "the API server says it of what the kubelet checks before",
     ),
+    ("aws: error: argument {argument}: Invalid choice", "an old AWS CLI says it"),
     (
         "error execing credential provider plugin {provider} for image {}.dkr{}: {error}",
         "it needs a pod whose image is in ECR, and a provider that fails",

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::explain::logged::{excerpt, told};
 use crate::explain::startup_taints::{never_removes, on_every_machine, pod_of, restored_by_karpenter, staying};
 use crate::objects::input::Input;
 use crate::objects::{ManagedField, Pod};
@@ -10,6 +11,7 @@ use crate::rules::Rule;
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, Karpenter};
 use crate::upstream::startup_taint;
+use logs::fact::{Fact, Trouble};
 use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {
@@ -69,8 +71,13 @@ fn check(case: &Case) -> Opinion {
     let old = case.karpenter().filter(|k| !k.knows_do_not_sync_taints());
     let custom = case.class().filter(|c| c.family() == Some(Family::Custom));
     let writer = last_taint_writer(node);
-    let by_karpenter = restored_by_karpenter(case, node) && !began_after_registration(case, pod);
-    let who = if by_karpenter { by_registration(old) } else { by_another(writer) };
+    let logged = failed_removal(case, pod);
+    let by_karpenter = logged.is_none() && restored_by_karpenter(case, node) && !began_after_registration(case, pod);
+    let who = match logged {
+        Some(fact) => format!("its log says that the removal failed ({})", excerpt(&fact.last.text)),
+        None if by_karpenter => by_registration(old),
+        None => by_another(writer),
+    };
     let finding = Finding::new(
         Confidence::Likely,
         format!(
@@ -90,11 +97,15 @@ fn check(case: &Case) -> Opinion {
         taint.to_string(),
         "the taint is on the Node although the driver runs",
     ))
+    .with_all(logged.map(|fact| told(fact, "the driver does not try again, or fails each time")))
     .step(
         Risk::LowRisk,
         "Let pods onto this node now",
         Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
     );
+    if logged.is_some() {
+        return by_its_own_log(finding, pod, owner.name).into();
+    }
     let finding = match (by_karpenter, old, custom, writer) {
         (true, Some(karpenter), ..) => finding
             .with(Evidence::new(
@@ -131,29 +142,56 @@ fn check(case: &Case) -> Opinion {
                 "Remove the taint, which disrupts no pod. Keep the drivers up to date, because older ones overwrite \
                  each other's removals.",
             ),
-        _ => finding
-            .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-            .fix(format!(
-                "Remove the taint. Or restart the driver's pod on the node, which removes the taint when it starts. \
-                 Keep the driver up to date: older ones of {} try once, and the API server rejects that if another \
-                 component writes the taints at that moment.",
-                owner.name
-            ))
-            .step(
-                Risk::Inspect,
-                "See whether the API server rejected the removal of the taint",
-                Some(format!(
-                    "kubectl logs -n {} {} --all-containers | grep -i taint",
-                    pod.metadata.namespace.as_deref().unwrap_or_default(),
-                    pod.metadata.name
-                )),
-            )
-            .unknown(
-                "Which component wrote the taint list last?",
-                format!("kubectl get node {name} --show-managed-fields -o yaml"),
-            ),
+        _ => by_nobody_known(finding, name, pod, owner.name),
     };
     finding.into()
+}
+
+/// Neither Karpenter nor a writer of the taints is known to be at fault.
+fn by_nobody_known(finding: Finding, name: &str, pod: &Pod, driver: &str) -> Finding {
+    finding
+        .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
+        .fix(format!(
+            "Remove the taint. Or restart the driver's pod on the node, which removes the taint when it starts. \
+             Keep the driver up to date: older ones of {driver} try once, and the API server rejects that if another \
+             component writes the taints at that moment."
+        ))
+        .step(
+            Risk::Inspect,
+            "See whether the API server rejected the removal of the taint",
+            Some(format!(
+                "kubectl logs -n {} {} --all-containers | grep -i taint",
+                pod.metadata.namespace.as_deref().unwrap_or_default(),
+                pod.metadata.name
+            )),
+        )
+        .unknown(
+            "Which component wrote the taint list last?",
+            format!("kubectl get node {name} --show-managed-fields -o yaml"),
+        )
+}
+
+/// What the log of the driver's pod says of its own taint. A right that the driver lacks is another cause's affair.
+fn failed_removal<'w>(case: &Case<'w>, pod: &Pod) -> Option<&'w Fact> {
+    let logs = case.logs().into_iter().map(|of_machine| &of_machine.log.journey);
+    let mut own = logs.filter(|journey| journey.identity.pods.contains(&*pod.metadata.name));
+    own.find_map(|journey| journey.open().into_iter().find(|fact| fact.trouble == Trouble::TaintStays))
+}
+
+fn by_its_own_log(finding: Finding, pod: &Pod, driver: &str) -> Finding {
+    let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
+    let blame = pod.daemon_set().map_or_else(
+        || Blame::object("v1", "Pod", name).namespace(namespace),
+        |set| Blame::object("apps/v1", "DaemonSet", set).namespace(namespace),
+    );
+    finding
+        .blaming(blame)
+        .fix(format!(
+            "Restart pod {name}, which removes the taint when it starts, or remove the taint by hand. Neither disrupts \
+             running pods. Use a version of {driver} that tries again: one that tries once fails if another component \
+             writes the Node at that moment."
+        ))
+        .step(Risk::Mutating, "Restart the driver's pod", Some(format!("kubectl delete pod -n {namespace} {name}")))
 }
 
 /// Karpenter writes the startup taints before it calls the Node registered, and not again. So it does not undo the work
