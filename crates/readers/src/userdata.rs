@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
-pub use config_rules::shutdown_of_image;
+pub use config_rules::{NO_CLOUD_PROVIDER, shutdown_of_image};
 use feature_gates::GateRefusal;
 pub use ip_family::IpFamily;
 use known_flags::Recognized;

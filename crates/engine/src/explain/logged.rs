@@ -88,6 +88,12 @@ fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: LogOwner<'w>) -> Opti
     Some(Root { fact, journey, whose })
 }
 
+/// Whether a log of the machine, or of those that should behave alike, tells what stops it.
+pub(crate) fn tells_a_root(case: &Case) -> bool {
+    let own = case.logs().into_iter().any(|of_machine| of_machine.log.journey.complains());
+    own || beside(case).is_some()
+}
+
 /// The common part of the machines that should behave alike, if they agree.
 fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
     let (passed, logs) = case.logs_beside();

@@ -105,11 +105,14 @@ pub fn refusals(data: &UserData, minor: Option<u32>, class: &BTreeMap<String, Js
     defects
 }
 
+/// The first minor version whose kubelet has no provider for AWS of its own.
+pub const NO_CLOUD_PROVIDER: u32 = 27;
+
 /// The kubelet of 1.27 lost its own provider for AWS. From 1.32 on it refuses every name but `external`.
 // kubernetes v1.27.0 to v1.31.0 cmd/kubelet/app/server.go: cloudprovider.InitCloudProvider, "unknown cloud provider";
 // v1.32.0 to v1.36.3 pkg/kubelet/kubelet.go: "built-in cloud providers are disabled"
 fn cloud_provider(data: &UserData, minor: Option<u32>) -> Option<Defect> {
-    let minor = minor.filter(|minor| *minor >= 27)?;
+    let minor = minor.filter(|minor| *minor >= NO_CLOUD_PROVIDER)?;
     let argument = data.effective("cloud-provider").filter(|argument| argument.exact)?;
     let provider = argument.value.as_str();
     let is_known = provider.is_empty() || provider == "external" || has_expansion(provider);

@@ -3,19 +3,30 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
+use crate::explain::kubelet_exit::{FatalSetting, KubeletStart};
+use crate::explain::logged;
 use crate::facts::kubelet_version;
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::source_text;
-use readers::userdata::{Consequence, DefectKind, Family, known_flags};
+use readers::userdata::{Consequence, Defect, DefectKind, Family, NO_CLOUD_PROVIDER, known_flags};
 
 pub static RULE: Rule = Rule {
     cause: "UserDataStopsKubelet",
     summary: "userData holds a mistake after which the kubelet never starts",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::Deployments,
+        Input::Pods,
+        Input::AwsObservations,
+        Input::Logs,
+    ],
     lint: true,
     versions: "all",
     page: include_str!("../../../pages/UserDataStopsKubelet.md"),
@@ -28,6 +39,9 @@ fn check(case: &Case) -> Opinion {
     let Some(defect) =
         user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind))
     else {
+        if let Some(opinion) = contradiction(case) {
+            return opinion;
+        }
         // That no mistake was seen excludes none: a machine that joined with this very text does.
         return case.same_spec_sibling_joined().map_or(Opinion::Silent, joined);
     };
@@ -96,6 +110,38 @@ fn check(case: &Case) -> Opinion {
         Some(format!("kubectl edit ec2nodeclass {name}")),
     );
     if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }
+}
+
+/// Settings over which only a kubelet of this machine's version exits, or which contradict each other.
+/// [`lint`](crate::lint) reports them too.
+fn contradiction(case: &Case) -> Option<Opinion> {
+    static FIRST: Memo<Option<Defect>> = Memo::new("the first setting that contradicts another one");
+    // A log says itself what stops the kubelet.
+    if logged::tells_a_root(case) {
+        return None;
+    }
+    let start = KubeletStart::of(case)?;
+    let (class, minor) = (case.class()?, start.kubelet.minor);
+    let about = format!("{}/{} {} {minor}", class.kind, class.name(), case.class_hash());
+    let first = case
+        .cluster
+        .once(&FIRST, &about, || start.user_data.contradictions(Some(minor), &class.spec.kubelet).into_iter().next());
+    let defect = first.as_ref().as_ref()?;
+    let is_of_provider = defect.kind == DefectKind::InvalidFlagValue;
+    let message = source_text::mask(&defect.message);
+    let setting = FatalSetting {
+        span: defect.span,
+        is_exact: start.user_data.unread_from.is_none(),
+        since: if is_of_provider { NO_CLOUD_PROVIDER } else { 0 },
+        does: format!("stops the kubelet ({message}),"),
+        error: message,
+        fix: match defect.kind.remedy() {
+            Some(remedy) => format!("Correct userData of {} {} at this line: {remedy}.", class.kind, class.name()),
+            None => format!("Correct userData of {} {} at this line.", class.kind, class.name()),
+        },
+        step: "Correct userData. New nodes will be correct",
+    };
+    Some(start.ends_over(case, setting))
 }
 
 fn joined(sibling: &NodeClaim) -> Opinion {
