@@ -23,6 +23,7 @@ pub(crate) mod lost_lease;
 pub(crate) mod lost_plugin;
 pub mod network_path;
 pub(crate) mod overlay_promise;
+pub(crate) mod proxied;
 pub mod pull;
 pub(crate) mod pulls_by_image;
 pub mod repair;

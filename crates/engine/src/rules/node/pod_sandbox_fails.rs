@@ -7,6 +7,7 @@ use crate::case::stage::Symptom;
 use crate::case::unstarted_pods::waits_for_sandbox;
 use crate::explain::agent_chain::of_pod;
 use crate::explain::explanation::{Explanation, Proof};
+use crate::explain::proxied;
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod};
@@ -88,6 +89,9 @@ fn without_units(case: &Case, node: &Node, pod: &Pod) -> Explanation {
 fn of_node(case: &Case, node: &Node, explanation: Explanation, sandbox: Sandbox) -> Explanation {
     let is_of_pod = explanation.links.len() == 1 && explanation.open.is_some();
     if !is_of_pod {
+        return explanation;
+    }
+    if let Some(explanation) = proxied::explained(case, node, &explanation) {
         return explanation;
     }
     if let Some(set) = network_plugin::turned_away(case, &explanation.why) {
