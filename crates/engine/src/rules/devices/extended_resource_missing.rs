@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::cluster_state::old_machines::devices;
-use crate::explain::agent_chain::{last_words, of_pod, without_pod};
+use crate::explain::agent_chain::{of_pod, without_pod};
 use crate::explain::commands;
 use crate::explain::driver_unit;
 use crate::explain::explanation::{Explanation, Proof};
@@ -540,7 +540,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         let by_image = !advertiser.image.is_empty() && containers.iter().any(|c| c.image.contains(advertiser.image));
         (by_name || by_image) && !name.contains("feature-discovery")
     };
-    if let Some(found) = failing_driver(case, advertiser) {
+    if let Some(found) = failing_driver(case, node, advertiser) {
         return found;
     }
     if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(|d| is_advertiser(d, &p.spec.containers))) {
@@ -651,10 +651,6 @@ fn describe_set(set: &DaemonSet) -> String {
     )
 }
 
-fn describe_pod(namespace: &str, name: &str) -> String {
-    format!("kubectl describe pod -n {namespace} {name}")
-}
-
 /// The device plugin waits for labels of Node Feature Discovery, but its worker may not run here.
 fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<Explanation> {
     // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
@@ -712,29 +708,20 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explanat
 }
 
 /// The device plugin only waits: the pod that loads the driver fails.
-fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explanation> {
-    let driver = |set: &str| advertiser.drivers.iter().any(|part| set.contains(part));
-    let (set, pod) = case
-        .pods()
-        .find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
-    let (container, why) = pod.trouble()?;
+fn failing_driver(case: &Case, node: &Node, advertiser: &Advertiser) -> Option<Explanation> {
+    let loads = |pod: &&Pod| pod.daemon_set().is_some_and(|set| advertiser.drivers.iter().any(|d| set.contains(d)));
+    let pod = case.pods().find(|pod| pod.trouble().is_some() && loads(pod))?;
+    let set = pod.daemon_set()?;
+    let agent = of_pod(case, node, pod);
+    let why = format!(
+        "{} waits for the driver, but DaemonSet {set} fails on the Node: {}",
+        advertiser.who,
+        agent.why.trim_end_matches('.')
+    );
+    // Whoever installs the driver is to change it, whatever its pod lacks.
     let blame =
         Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
-    let fix = pull::explain(&why).map_or_else(
-        || format!("Read the log of pod {}: it names why the driver does not load.", pod.metadata.name),
-        |pull| format!("Get the driver's pod {} running first. {}", pod.metadata.name, pull.fix),
-    );
-    let why = format!(
-        "{} waits for the driver, but DaemonSet {set} fails on the Node (container {container}: {})",
-        advertiser.who,
-        last_words(&why)
-    );
-    let command = describe_pod(pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
-    Some(Explanation::unlinked(Proof::Lasting, why, blame).fix(fix).step(
-        Risk::Inspect,
-        "See what the driver's pod logs",
-        command,
-    ))
+    Some(Explanation { why, blame, ..agent })
 }
 
 /// The place where Bottlerocket's settings turn on the sharing that renames the resource.
