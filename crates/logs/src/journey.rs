@@ -5,7 +5,7 @@ use crate::device_plugins::DevicePlugins;
 use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Reason, Trouble};
 use crate::lease::Lease;
 use crate::selinux::Refusal;
-use crate::table::CILIUM_OPERATOR;
+use crate::table::{CILIUM_OPERATOR, KUBELET};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,6 +53,10 @@ const SILENCE: TimeDelta = TimeDelta::minutes(5);
 
 /// A kubelet that runs for so long after it ended and was started again has got over what it ended with.
 const RUNS: TimeDelta = TimeDelta::seconds(30);
+
+/// A kubelet writes more lines than these within minutes. Fewer are an excerpt, and what somebody cut out of a log shows
+/// no silence.
+const EXCERPT: u64 = 50;
 
 impl Journey {
     /// The last phase that it passed.
@@ -112,7 +116,9 @@ impl Journey {
         let was_past = past.any(|milestone| fact.first.is_after(&milestone.first));
         let is_slight = was_past && !fact.ends && (fact.vague || !fact.lasts());
         let ends = self.files.get(&fact.last.file).copied().flatten();
+        let is_excerpt = fact.program == KUBELET && self.lines < EXCERPT;
         let fell_silent = !fact.ends
+            && !is_excerpt
             && ends.zip(fact.last.time).is_some_and(|(ends, last)| ends.signed_duration_since(last) > SILENCE);
         !got_past && !came_up && !fell_silent && !is_slight && !fact.is_now_and_then()
     }

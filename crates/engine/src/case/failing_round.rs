@@ -20,14 +20,19 @@ pub struct FailingRound<'w> {
     pub last: DateTime<Utc>,
 }
 
+/// How far apart two lines of one error are at least, if they stand for the rounds between them.
+const APART: TimeDelta = TimeDelta::minutes(10);
+
 impl<'w> FailingRound<'w> {
     /// Joins facts that replace each other into one series. `None` if the series is too short to count.
     fn of(facts: &[&'w Fact]) -> Option<Self> {
         let all = || facts.iter().copied();
         let fact = all().max_by_key(|fact| fact.last.time)?;
         let first = all().filter_map(|fact| fact.first.time).min()?;
-        let count = all().map(|fact| fact.count).sum();
-        Fact::last_together(all()).then_some(Self { fact, count, first, last: fact.last.time? })
+        let (count, last) = (all().map(|fact| fact.count).sum(), fact.last.time?);
+        // People keep a few lines of a log: an error that says what is wrong is a series even if it was kept twice.
+        let is_kept_twice = count > 1 && !fact.vague && last.signed_duration_since(first) >= APART;
+        (is_kept_twice || Fact::last_together(all())).then_some(Self { fact, count, first, last })
     }
 
     /// How long it may say nothing and still mean it: twice as long as between two times before. It tries less and less
@@ -46,7 +51,7 @@ impl<'w> FailingRound<'w> {
 pub fn failing_round<'w>(cluster: &'w ClusterState, pool: &NodePool, now: DateTime<Utc>) -> Option<FailingRound<'w>> {
     let of_pool = cluster.logs_of_pool(pool.name()).into_iter().map(|of_pool| of_pool.log);
     let told = cluster.logs_of_components().chain(of_pool).flat_map(|log| log.journey.open());
-    let rounds = told.filter(|fact| fact.trouble == Trouble::ProvisioningFails && fact.lasts());
+    let rounds = told.filter(|fact| fact.trouble == Trouble::ProvisioningFails);
     let rounds = rounds.filter_map(|fact| FailingRound::of(&[fact]));
     // The end of a NodeClaim takes nothing back that was said of its launch.
     let gone = cluster.logs_of_gone_claims(pool.name());
