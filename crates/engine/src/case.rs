@@ -678,15 +678,15 @@ fn waiting_pods(cluster: &ClusterState) -> impl Iterator<Item = &Pod> {
 
 /// Since when a pod waits that the NodePool admits, and that Karpenter refuses for nothing that is the pod's own.
 fn waited_for_since(cluster: &ClusterState, pool: &NodePool) -> Option<DateTime<Utc>> {
-    // On a NodeClaim that lives, or that is of another NodePool.
-    let is_expected_elsewhere = |pod: &Pod| {
-        let told = cluster.events_about_pod(pod).filter(|event| nominated(event).is_some());
-        let claim = told.max_by_key(|event| event.last_seen()).and_then(nominated);
-        claim.is_some_and(|claim| {
-            cluster.claim(claim).is_some() || cluster.pool_of_claim_name(claim) != Some(pool.name())
-        })
+    let is_asked_for = |waiting: &&Pod| {
+        let told = cluster.events_about_pod(waiting).filter(|event| nominated(event).is_some());
+        match told.max_by_key(|event| event.last_seen()).and_then(nominated) {
+            // Karpenter meant a NodeClaim of this NodePool for the pod, and deleted it. In between it may refuse the
+            // pod, because the offerings that failed count as unavailable for a while.
+            Some(claim) => cluster.claim(claim).is_none() && cluster.pool_of_claim_name(claim) == Some(pool.name()),
+            None => !cluster.events_about_pod(waiting).any(is_refusal),
+        }
     };
-    let is_asked_for = |pod: &&Pod| !cluster.events_about_pod(pod).any(is_refusal) && !is_expected_elsewhere(pod);
     let waiting = failing_round::held_up(cluster, pool).filter(is_asked_for);
     waiting.filter_map(|pod| pod.metadata.creation_timestamp).min()
 }

@@ -235,6 +235,13 @@ const ERRORS: &[LaunchError] = &[
          lacks. If the message is encoded, decode it.",
     )
     .see("aws sts decode-authorization-message --query DecodedMessage --output text --encoded-message MESSAGE"),
+    // Source: aws/karpenter-provider-aws#1042 and others; no source of EC2 is public.
+    LaunchError::new(
+        &["has no associated IAM Roles"],
+        FaultIn::Class("spec.instanceProfile"),
+        "the instance profile has no role",
+        "Add the node role to the instance profile (aws iam add-role-to-instance-profile). This disrupts nothing.",
+    ),
     LaunchError::new(
         &["InstanceProfileNameInvalid", "Invalid IAM Instance Profile"],
         FaultIn::Class("spec.instanceProfile"),

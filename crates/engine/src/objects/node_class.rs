@@ -45,6 +45,9 @@ pub struct NodeClassSpec {
     /// The subnets from which EKS Auto Mode takes the addresses of pods.
     #[serde(deserialize_with = "nullable")]
     pub pod_subnet_selector_terms: Vec<SelectorTerm>,
+    /// Whether instances get a public address. If unset, the setting of their subnet counts.
+    #[serde(rename = "associatePublicIPAddress")]
+    pub associate_public_ip_address: Option<bool>,
     /// How nodes of EKS Auto Mode reach what is outside of their subnet.
     pub advanced_networking: Option<Box<AdvancedNetworking>>,
     /// The certificates that nodes of EKS Auto Mode trust in addition to those of their image.
@@ -267,6 +270,17 @@ impl NodeClass {
         conditions(&self.status.conditions, type_)
     }
 
+    /// The field that says whether instances get a public address, and what it says. Classes of EKS Auto Mode have it
+    /// in another place.
+    pub fn assigns_public_address(&self) -> Option<(&'static str, bool)> {
+        let own = self.spec.associate_public_ip_address.map(|assigns| ("associatePublicIPAddress", assigns));
+        let of_auto_mode = || {
+            let assigns = self.spec.advanced_networking.as_ref()?.associate_public_ip_address?;
+            Some(("advancedNetworking.associatePublicIPAddress", assigns))
+        };
+        own.or_else(of_auto_mode)
+    }
+
     /// The proxy of a class of EKS Auto Mode.
     pub fn https_proxy(&self) -> Option<&str> {
         self.spec.advanced_networking.as_ref()?.https_proxy.as_deref().filter(|proxy| !proxy.is_empty())
@@ -295,6 +309,7 @@ impl NodeClass {
             metadata_options,
             block_device_mappings,
             pod_subnet_selector_terms: _,
+            associate_public_ip_address,
             advanced_networking,
             certificate_bundles,
             ephemeral_storage,
@@ -308,6 +323,7 @@ impl NodeClass {
             && (metadata_options, block_device_mappings) == (&theirs.metadata_options, &theirs.block_device_mappings)
             && (instance_store_policy, network_interfaces, tags)
                 == (&theirs.instance_store_policy, &theirs.network_interfaces, &theirs.tags)
+            && *associate_public_ip_address == theirs.associate_public_ip_address
             && (advanced_networking, certificate_bundles, ephemeral_storage)
                 == (&theirs.advanced_networking, &theirs.certificate_bundles, &theirs.ephemeral_storage)
             && self.family() == other.family()

@@ -108,8 +108,9 @@ pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
         let split = differential.split(case, "zone");
         let other = split.is_some() || differential.same_elsewhere("subnets");
         let together = differential.together().filter(|_| !other);
+        let public = case.class().and_then(selects_public);
         // The zone has one subnet and nodes joined there, so it has a route out.
-        if several.is_none() && split.is_none() && together.is_none() {
+        if several.is_none() && split.is_none() && together.is_none() && public.is_none() {
             return None;
         }
         let lucky = differential.is_single(case);
@@ -123,6 +124,7 @@ pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
                 "no public IP, in a subnet whose default route goes to igw-…",
             )
             .contrast(split.as_ref(), zones_differ)
+            .telling(public)
             .telling(several.as_ref().filter(|_| lucky).cloned())
             .consistent(several.filter(|_| !lucky))
             .consistent(case.class().and_then(assigns_no_address))
@@ -131,11 +133,21 @@ pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
     },
 };
 
+/// Load balancers that face the internet find their subnets, which are public, by this tag.
+/// Source: kubernetes-sigs/aws-load-balancer-controller docs/deploy/subnet_discovery.md.
+fn selects_public(class: &NodeClass) -> Option<String> {
+    const TAG: &str = "kubernetes.io/role/elb";
+    let assigns = class.assigns_public_address().is_some_and(|(_, assigns)| assigns);
+    let selects = class.spec.subnet_selector_terms.iter().any(|term| term.tags.contains_key(TAG));
+    let (kind, name) = (&class.kind, class.name());
+    (selects && !assigns).then(|| format!("{kind} {name} selects subnets by {TAG}, the tag of public subnets"))
+}
+
 /// Then the subnet's own setting does not count.
 fn assigns_no_address(class: &NodeClass) -> Option<String> {
-    let assigns = class.spec.advanced_networking.as_ref()?.associate_public_ip_address?;
+    let (field, assigns) = class.assigns_public_address()?;
     let (kind, name) = (&class.kind, class.name());
-    (!assigns).then(|| format!("{kind} {name} sets advancedNetworking.associatePublicIPAddress to false"))
+    (!assigns).then(|| format!("{kind} {name} sets {field} to false"))
 }
 
 fn listed(subnets: &[&str]) -> String {

@@ -43,9 +43,12 @@ fn check(case: &Case) -> Opinion {
             "spec.template.spec.nodeClassRef",
             "Create the node class, or refer to one that exists.",
         ),
-        "NodeClassTerminating" => {
-            (format!("its {class} is being deleted"), "spec.template.spec.nodeClassRef", "Refer to another node class.")
-        }
+        "NodeClassTerminating" => (
+            format!("its {class} is being deleted"),
+            "spec.template.spec.nodeClassRef",
+            "Refer to another node class. A deletion cannot be undone: Karpenter keeps the class until its last \
+             NodeClaim is gone, and you can create it again after that.",
+        ),
         _ => (format!("it is invalid: {}", condition.message), "spec", "Correct the field that the message names."),
     };
     Finding::new(

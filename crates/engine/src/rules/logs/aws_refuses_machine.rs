@@ -16,6 +16,12 @@ const KARPENTER: &str = "karpenter";
 const UNNAMED: &str = "Allow the call that the line names, in the policy of the role that makes it or in that role's \
                        trust policy. This disrupts nothing.";
 
+/// What shows the action and the policy of a denial that EC2 encodes.
+const DECODE: (&str, &str) = (
+    "Decode the denial: it names the action, the resource and the policy's conditions",
+    "aws sts decode-authorization-message --query DecodedMessage --output text --encoded-message MESSAGE",
+);
+
 pub static RULE: Rule = Rule {
     cause: "AwsRefusesMachine",
     summary: "The machine, its network plugin or Karpenter logged that AWS denies a call",
@@ -44,6 +50,8 @@ fn check(case: &Case) -> Opinion {
         "See which role calls what: the denial names both",
         log.or_else(|| logged::command(case)),
     );
+    let is_encoded = root.says("Encoded authorization failure");
+    let finding = if is_encoded { finding.step(Risk::Inspect, DECODE.0, Some(DECODE.1.to_owned())) } else { finding };
     let named = root.fact.names.get("role").map(String::as_str);
     let is_asked = of_karpenter && root.is_because(&[Reason::AccessDenied]);
     // A role of its own has another session than the id of an instance.

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::explain::logged;
 use crate::facts::cni_permissions::denied;
 use crate::facts::pod_addresses::is_refusing;
@@ -68,6 +69,21 @@ fn check(case: &Case) -> Opinion {
     .into()
 }
 
+/// The role that an older pod of aws-node runs with, and that pod. A pod gets its role at its creation, and keeps it.
+/// Source: aws/amazon-eks-pod-identity-webhook pkg/handler/handler.go (AWS_ROLE_ARN).
+fn lost_role<'c>(case: &Case<'c>, pod: &Pod) -> Option<(&'c str, &'c str)> {
+    static OLDER: Memo<Option<String>> = Memo::new("an older pod of aws-node that runs with a role of its own");
+    let older = case.cluster.once(&OLDER, &pod.metadata.name, || {
+        let of_set = case.cluster.pods_in("kube-system").filter(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE));
+        let older = of_set.filter(|p| p.metadata.creation_timestamp < pod.metadata.creation_timestamp);
+        let with_role = older.filter(|p| matches!(Credentials::of(p), Credentials::Irsa(_)));
+        with_role.max_by_key(|p| p.metadata.creation_timestamp).map(|p| p.metadata.name.to_string())
+    });
+    let older = case.cluster.pods_named("kube-system", older.as_deref()?).next()?;
+    let Credentials::Irsa(role) = Credentials::of(older) else { return None };
+    Some((role, &older.metadata.name))
+}
+
 /// The role that lacks the permission, the object that names it, and the fix.
 fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
     const POLICY: &str = "AmazonEKS_CNI_Policy (with IPv6 a policy of your own with ec2:AssignIpv6Addresses)";
@@ -87,6 +103,19 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
             format!("Attach {POLICY} to the role of the Pod Identity association of kube-system/aws-node."),
         ),
         Credentials::Node => {
+            if let Some((role, older)) = lost_role(case, pod) {
+                return (
+                    format!(
+                        "the node role: ServiceAccount aws-node lost its role {role}, which pod {older} still has,"
+                    ),
+                    account().field("metadata.annotations['eks.amazonaws.com/role-arn']"),
+                    format!(
+                        "Give ServiceAccount kube-system/aws-node the annotation eks.amazonaws.com/role-arn: {role} \
+                         again, in whatever applies its manifest (eksctl, Helm, the EKS add-on). Then restart aws-node \
+                         on the nodes that were launched since. This leaves running pods alone."
+                    ),
+                );
+            }
             // The cluster may not show with which role a pod runs that a webhook gave one; the denial does.
             let told = logged::denied_role(case, "vpc-cni");
             if let Some(role) = told.filter(|role| case.class().is_none_or(|c| c.spec.role.as_deref() != Some(*role))) {
