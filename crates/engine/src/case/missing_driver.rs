@@ -27,6 +27,21 @@ fn missing_name(event: &Event) -> Option<&str> {
     (!mounts || rest.starts_with("not found in the list of registered CSI drivers")).then_some(name)
 }
 
+/// The name of a provider of secrets that a Node lacks: the driver is there, and hands each mount to a provider's pod.
+/// Source: kubernetes-sigs/secrets-store-csi-driver v1.4.5 pkg/secrets-store/provider_client.go
+/// (`errProviderNotFound`).
+fn missing_provider(event: &Event) -> Option<&str> {
+    let (_, rest) =
+        event.message.split_once("provider not found: provider \"").filter(|_| event.reason == "FailedMount")?;
+    rest.split('"').next().filter(|name| !name.is_empty())
+}
+
+/// The DaemonSet of a provider: it is called after the driver and the provider, such as csi-secrets-store-provider-aws.
+fn set_of_provider<'s>(mut sets: impl Iterator<Item = &'s DaemonSet>, provider: &str) -> Option<&'s DaemonSet> {
+    let end = format!("provider-{provider}");
+    sets.find(|set| set.metadata.name.ends_with(&end))
+}
+
 /// A driver that is installed, and not on this Node.
 #[derive(Debug, Clone, Copy)]
 pub struct MissingDriver<'w> {
@@ -52,8 +67,15 @@ pub fn missing_driver<'w>(cluster: &'w ClusterState, node: &'w Node, now: DateTi
     });
     let of_claims = cluster.volumes_refused_for(node).filter(is_recent).filter(|event| still_waits(cluster, event));
     let of_claims = of_claims.map(|event| (event, provisioner(event)));
-    let missing = said.chain(of_claims).filter_map(|(event, name)| {
-        let set = node_part(cluster.daemon_sets(), name)?;
+    let of_drivers = said.chain(of_claims);
+    let of_drivers =
+        of_drivers.filter_map(|(event, name)| Some((event, name, node_part(cluster.daemon_sets(), name)?)));
+    let mounts = cluster.pods_on(node.name()).filter(waits).flat_map(|pod| cluster.told_of_pod(pod));
+    let of_providers = mounts.filter(is_recent).filter_map(|event| {
+        let name = missing_provider(event)?;
+        Some((event, name, set_of_provider(cluster.daemon_sets(), name)?))
+    });
+    let missing = of_drivers.chain(of_providers).filter_map(|(event, name, set)| {
         let of_driver = cluster.pods_on(node.name()).find(|p| p.daemon_set() == Some(&set.metadata.name));
         // Its pod may be Ready only now: the kubelet tries a mount again within about two minutes.
         // Source: kubernetes v1.36.3 pkg/util/goroutinemap/exponentialbackoff/exponential_backoff.go.
@@ -76,6 +98,12 @@ fn still_waits(cluster: &ClusterState, event: &Event) -> bool {
 }
 
 impl MissingDriver<'_> {
+    /// What the Node lacks, with its name.
+    pub fn in_words(&self) -> String {
+        let what = if missing_provider(self.event).is_some() { "secrets provider" } else { "CSI driver" };
+        format!("{what} {}", self.name)
+    }
+
     /// Whether the pod is not there yet, for its volume is not.
     pub fn is_of_claim(&self) -> bool {
         self.event.involved_object.kind != "Pod"

@@ -15,6 +15,7 @@ mod proxy_skew;
 mod refusal;
 mod room;
 mod said;
+mod sandbox_ends;
 mod words;
 
 pub(crate) use pod::{cannot_be_set_up, of_pod};

@@ -10,6 +10,7 @@ use super::port;
 use super::proxy_skew::outdated_proxy;
 use super::room::no_room;
 use super::said::{self, SaidBy};
+use super::sandbox_ends;
 use super::words::{Meaning, last_words, meaning};
 use super::{reads, without_pod};
 use crate::api::{Blame, Evidence, Link, Risk};
@@ -45,6 +46,9 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Explanation {
     let waits = !pod.is_ready();
     if let Some(event) = waits.then(|| newest_warning(case, node, pod)).flatten() {
         return meant(case, node, &agent, event.message.trim_end_matches('.'), &event.reason, None);
+    }
+    if let Some(explanation) = waits.then(|| sandbox_ends::explained(case, node, &agent)).flatten() {
+        return explanation;
     }
     let (says, why) = if waits {
         let says = format!("it is not Ready (phase {})", pod.status.phase);
@@ -128,6 +132,9 @@ fn unscheduled(case: &Case, node: &Node, agent: &Agent, said: &str) -> Explanati
         );
     }
     let why = format!("pod {} is not scheduled: {said}", agent.name);
+    if said.contains("didn't have free ports for the requested pod ports") && port::held(case, agent).is_some() {
+        return port::taken(case, agent, port::held(case, agent), |rest| format!("{why}{rest}"), link);
+    }
     // Source: kubernetes v1.36.3 pkg/scheduler/framework/plugins/noderesources/fit.go, nodeports/node_ports.go.
     let fits_not = ["Insufficient ", "Too many pods", "free ports"].iter().any(|part| said.contains(part));
     let (proof, blame, fix) = if fits_not {

@@ -67,6 +67,13 @@ pub(super) fn taken(
         )
 }
 
+/// The port of a pod that the scheduler keeps off the Node because a pod there has the port.
+pub(super) fn held(case: &Case, agent: &Agent) -> Option<u16> {
+    let is_other = |pod: &&Pod| pod.metadata.name != agent.pod.metadata.name && pod.runs();
+    let holds = |port: u16| case.pods().filter(is_other).any(|pod| pod.takes_host_port(port));
+    agent.pod.host_ports().find(|port| holds(*port))
+}
+
 /// A port of the Node that another workload has on each Node on which the agent fails, and on none on which it works.
 pub(super) fn taken_where_it_fails(case: &Case, set: &str) -> Option<u16> {
     static PORTS: Memo<Option<u16>> = Memo::new("a port that is taken on Nodes on which an agent fails");

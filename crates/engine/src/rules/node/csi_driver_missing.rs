@@ -27,17 +27,17 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::DriverMissing) else { return Opinion::Silent };
     let Some(missing) = missing_driver(case.cluster, node, case.now) else { return Opinion::Silent };
     let explanation = behind(case, node, &missing);
-    let MissingDriver { name, event, .. } = missing;
+    let driver = missing.in_words();
+    let MissingDriver { event, .. } = missing;
     let (who, why) = (&event.involved_object, explanation.why.trim_end_matches('.'));
-    let waits = format!("it waits for CSI driver {name}");
+    let waits = format!("it waits for {driver}");
     let what = if missing.is_of_claim() {
-        format!("no volume can be created there for {} {}, which CSI driver {name} must create", who.kind, who.name)
+        format!("no volume can be created there for {} {}, which {driver} must create", who.kind, who.name)
     } else {
-        format!("pod {} waits there for a volume, which CSI driver {name} must mount", who.name)
+        format!("pod {} waits there for a volume, which {driver} must mount", who.name)
     };
     let summary = format!("Node {} is Ready, but since {} {what}. But {why}.", node.name(), case.since());
-    let symptom =
-        Link::new(format!("Node/{}", node.name()), format!("Ready, but its kubelet has no CSI driver {name}"));
+    let symptom = Link::new(format!("Node/{}", node.name()), format!("Ready, but it has no {driver}"));
     let explanation = explanation.after(Link::new(format!("{}/{}", who.kind, who.name), waits));
     explanation.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }
