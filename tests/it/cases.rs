@@ -291,12 +291,22 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ),
     ("1977-media-usw2", "only the log of a driver tells that pods of a Ready Node reach nothing"),
     ("1993-fcos-next-stream", "one node with a newer kernel is no pattern"),
-    ("2000-openzfs-startup", "the words of the EFS and FSx drivers are not read"),
     ("2012-b200-smoke", "what a pod asks for is its owners affair, and no family is checked there"),
     ("2013-capacity-spread", "domains of a spread over a label of one NodePool"),
     ("2015-vllm-gpu", "the refused launches of Auto Mode are seen, and not told while the pod is refused for room"),
     ("2016-workshop-lab", "the NodePool of a class that does not go has a verdict of its own"),
     ("2017-ledger", "a budget may keep a drifted node: that is its owners wish"),
+    ("2102-runtime-handler-in-the-wrong-table", "a RuntimeClass counts as the pod's own choice"),
+    ("2104-cpu-limits-that-do-not-round", "its second node has failed for too short a time"),
+    ("2105-the-database-that-takes-its-node-down", "a node that reboots every half hour is Ready in between"),
+    ("2106-builds-that-cannot-be-killed", "pods that do not end are no case of their Node"),
+    ("2109-a-vpn-agent-takes-the-name-service", "what a Ready Node cannot pull counts as the pods' own trouble"),
+    ("2110-service-address-dead-until-kube-proxy-restarts", "pods of users that do not reach the API server"),
+    ("2121-notebooks-wait-for-a-meshed-scheduler", "a pod that names another scheduler is not Karpenter's yet"),
+    ("2127-skyhook-taint-stays-tuning-profile-missing", "who removes the taint is not known"),
+    ("2128-cluster-security-group-does-not-admit-dns", "pods of users that resolve no name"),
+    ("2130-log-agent-keeps-off-karpenter-nodes", "nothing fails where only the log agent is missing"),
+    ("2144-metadata-says-401-once", "a trace of bootstrap.sh in which the metadata service answers with a page"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

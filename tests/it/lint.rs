@@ -830,7 +830,6 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("936-two-questions-the-role-may-not-ask", "what AWS denies"),
     ("939-doorman-of-the-private-door", "an image that cannot be pulled"),
     ("943-second-steward-for-the-same-cards", "a resource that is awaited"),
-    ("991-aws-node-lost-its-identity", "what AWS denies"),
     ("947-six-chairs-ordered-four-reserved", "a refused launch"),
     ("944-class-that-cannot-die", "a deletion that hangs"),
     ("1024-machines-come-and-the-pod-waits-on", "machines that come out too small"),
@@ -865,6 +864,16 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("1644-one-family-of-the-list", "pods that wait"),
     ("1645-another-one-every-few-minutes", "machines that come out too small"),
     ("1864-web-preview-shell", "machines that come and go"),
+    ("2103-java-cannot-map-executable-memory", "pods that fail on one image"),
+    ("2104-cpu-limits-that-do-not-round", "pods that fail on one image"),
+    ("2107-java-sees-the-whole-node", "pods that fail on one image"),
+    ("2124-volume-in-a-zone-the-pool-may-not-use", "the volume of a pod"),
+    ("2132-arm-nodes-get-the-amd64-pause-image", "the architecture of the machine"),
+    ("2143-authenticator-older-than-its-kubeconfig", "machines that do not join"),
+    ("2145-disk-faster-than-its-iops", "what EC2 refuses"),
+    ("2146-image-without-the-network-flag", "what EC2 refuses"),
+    ("2147-single-tenant-vpc", "what EC2 refuses"),
+    ("2149-one-subnet-behind-a-filter", "that others join"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
@@ -878,7 +887,7 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("1973-platform-apse1", "DanglingNodeClassRef"),
     ("1999-userns-pool", "OverriddenByKarpenter"),
     ("2016-workshop-lab", "NodePoolNotReady"),
-    ("531-golden-image-keeps-a-cpu-checkpoint", "UserDataStopsKubelet"),
+    ("2145-disk-faster-than-its-iops", "VolumeRefused"),
     ("207-containerd-argument-without-quotes", "CustomBootstrapWithoutTaint"),
     ("342-bottlerocket-userdata-folded-into-one-line", "TomlInvalid"),
     ("342-bottlerocket-userdata-folded-into-one-line", "OverriddenByKarpenter"),

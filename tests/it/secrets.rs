@@ -290,13 +290,14 @@ fn what_is_collected_of_user_data_holds_no_planted_secret_and_gives_the_same_ver
 }
 
 /// Of these maps rules read every key; none is a place for secrets, and what is written there is looked up by value.
-const READ_WHOLE: [&str; 19] = [
+const READ_WHOLE: [&str; 20] = [
     "labels",
     "matchLabels",
     "kubeReserved",
     "systemReserved",
     // In `spec.kubelet` of a class, which is handed on as written; what is named like a secret is masked there.
     "registerWithTaints",
+    "evictionHard",
     "nodeSelector",
     "allocatable",
     "capacity",
