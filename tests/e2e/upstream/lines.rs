@@ -12,7 +12,7 @@ const NOT_LOOKED_UP: &[(&str, &str)] = &[
     ("AWS EC2 HTTP NVIDIA", "it is documented, or seen, and nowhere open"),
     ("Linux GNU glibc iptables mdadm bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
     ("kubernetes-sigs/aws-ebs-csi-driver projectcalico/ cilium/", "no program here pins it"),
-    ("botocore canonical/cloud-init", "it is written in Python"),
+    ("botocore aws/aws-cli canonical/cloud-init", "it is written in Python"),
     ("dracutdevs/", "it is written in shell"),
     ("bottlerocket-os/", "it is written in Rust, and published nowhere"),
     ("aws/eks-pod-identity-agent", "no module proxy has it"),
