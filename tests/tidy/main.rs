@@ -16,4 +16,4 @@ mod upstream;
 mod walls;
 
 // The skeleton of a rule, which `new_cause` compiles, names these as a rule of the engine does.
-use engine::{api, case, rules};
+use engine::{case, rules};

@@ -105,8 +105,8 @@ fn evaluate(case: &Case, is_wanted: impl Fn(&Rule) -> bool) -> Evaluated {
     let mut evaluated = Evaluated { findings: Vec::new(), ruled_out: Vec::new(), look_again: None };
     let of_stage = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules);
     for &rule in of_stage.filter(|rule| is_wanted(rule)) {
-        match (rule.check)(case) {
-            Opinion::Silent => {}
+        let Some(opinion) = (rule.check)(case) else { continue };
+        match opinion {
             Opinion::RuledOut { because, witness } => {
                 evaluated.ruled_out.push(RuledOut { cause: rule.cause.into(), because, witness: witness.into() });
             }

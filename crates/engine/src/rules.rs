@@ -11,13 +11,14 @@ pub mod launch;
 pub mod logs;
 pub mod network;
 pub mod node;
+pub mod prelude;
+mod rule;
 pub mod taints;
 pub mod unknown;
 pub mod userdata;
 
 use crate::api::Stage;
 use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::aws::AwsAnswer;
 use crate::explain;
@@ -30,28 +31,7 @@ use readers::aws_auth::identity::Identity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// One root cause.
-#[derive(Debug)]
-pub struct Rule {
-    /// Stable CamelCase identifier; also the name of the page.
-    pub cause: &'static str,
-    /// One line for lists.
-    pub summary: &'static str,
-    /// The stages at which it can explain a stuck node.
-    pub stages: &'static [Stage],
-    /// The inputs that it reads besides the node itself, directly or through shared code. `tests/it/reads.rs` checks
-    /// them.
-    pub reads: &'static [Input],
-    /// Whether the text of the objects shows it, so that `lint` reports it. Other causes need a failed node as proof: a
-    /// role that aws-auth does not name may have an access entry, and an image that no node has joined with may be a
-    /// good one.
-    pub lint: bool,
-    /// The versions it is about, in words.
-    pub versions: &'static str,
-    /// The page. Its examples are in `tests/causes`.
-    pub page: &'static str,
-    pub check: fn(&Case) -> Opinion,
-}
+pub use rule::Rule;
 
 /// All causes, the more specific first: among equally sure findings the first wins.
 pub const ALL: &[&Rule] = &[

@@ -6,11 +6,9 @@ use crate::objects::NodeClass;
 use chrono::{DateTime, Utc};
 use readers::source_text::{self, Span};
 
-/// A rule's answer for one case.
+/// What a rule says of one case, if it has anything to say.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Opinion {
-    /// The rule has nothing to say here.
-    Silent,
     /// Something was seen that excludes the cause.
     RuledOut {
         because: Text,
@@ -30,6 +28,13 @@ impl Opinion {
 impl From<Finding> for Opinion {
     fn from(finding: Finding) -> Self {
         Self::Found(Box::new(finding))
+    }
+}
+
+/// So that a rule can end in `.into()`.
+impl From<Finding> for Option<Opinion> {
+    fn from(finding: Finding) -> Self {
+        Some(finding.into())
     }
 }
 
@@ -109,6 +114,24 @@ impl Finding {
     pub fn fix(mut self, summary: impl Into<Text>) -> Self {
         self.fix = summary.into();
         self
+    }
+
+    /// A step that only looks.
+    #[must_use]
+    pub fn inspect(self, text: impl Into<Text>, command: impl Into<Option<String>>) -> Self {
+        self.step(Risk::Inspect, text, command)
+    }
+
+    /// A step that changes what running workloads depend on.
+    #[must_use]
+    pub fn change(self, text: impl Into<Text>, command: impl Into<Option<String>>) -> Self {
+        self.step(Risk::Mutating, text, command)
+    }
+
+    /// A step that deletes or replaces machines.
+    #[must_use]
+    pub fn destroy(self, text: impl Into<Text>, command: impl Into<Option<String>>) -> Self {
+        self.step(Risk::Destructive, text, command)
     }
 
     #[must_use]

@@ -22,7 +22,7 @@ pub(crate) use pod::{cannot_be_set_up, of_pod};
 pub(crate) use refusal::refused;
 pub(crate) use words::last_words;
 
-use crate::api::{Blame, Link, Risk};
+use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::explain::commands;
 use crate::explain::explanation::{Explanation, Proof};
@@ -66,7 +66,7 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Explanation {
             "Find out why DaemonSet {name} creates no pod there: its events name a quota, an admission policy or its \
              own affinity."
         ))
-        .step(Risk::Inspect, "See why the DaemonSet creates no pod", describe.clone())
+        .inspect("See why the DaemonSet creates no pod", describe.clone())
         .ask(format!("Which error do the events of DaemonSet {name} report?"), describe)
 }
 
@@ -96,13 +96,13 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
                  removes it. An agent that every node needs may instead tolerate every taint (operator: Exists).",
                 taint.key
             ))
-            .step(Risk::Mutating, "Add the toleration", commands::tolerate(set, taint)),
+            .change("Add the toleration", commands::tolerate(set, taint)),
         None => explanation
             .fix(format!(
                 "Add to the Node the label that DaemonSet {name} requires. Or change the DaemonSet so that it selects \
                  this Node."
             ))
-            .step(Risk::Inspect, "See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),
+            .inspect("See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),
     }
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::T
                 "Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint.",
                 taint.key
             ))
-            .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
+            .inspect("See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
     )
 }
 

@@ -1,6 +1,5 @@
 //! How a node role of EKS Auto Mode is authorized.
 
-use crate::api::Risk;
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::explain::commands;
@@ -10,17 +9,15 @@ use crate::explain::commands;
 pub(crate) fn authorize(case: &Case, finding: Finding, role: &str) -> Finding {
     let (cluster, arn) = (case.cluster_name().unwrap_or("CLUSTER"), commands::role_arn(role, None));
     finding
-        .step(
-            Risk::Mutating,
+        .change(
             "Authorize nodes with this role",
-            Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2")),
+            format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2"),
         )
-        .step(
-            Risk::Mutating,
+        .change(
             "Give them Auto Mode's permissions",
-            Some(format!(
+            format!(
                 "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope \
                  type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
-            )),
+            ),
         )
 }

@@ -1,6 +1,6 @@
 //! A call that AWS denies, as a log names it: the call and the role.
 
-use crate::api::{Evidence, Risk};
+use crate::api::Evidence;
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::NodeClaim;
@@ -89,10 +89,9 @@ impl Denial<'_> {
             self.call
         ));
         let finding = match case.instance_id() {
-            Some(id) => finding.step(
-                Risk::Inspect,
+            Some(id) => finding.inspect(
                 "See which tags the instance has",
-                Some(format!("aws ec2 describe-tags --filters Name=resource-id,Values={id}")),
+                format!("aws ec2 describe-tags --filters Name=resource-id,Values={id}"),
             ),
             None => finding,
         };

@@ -49,6 +49,21 @@ impl Explanation {
         self
     }
 
+    /// A step that only looks.
+    pub(crate) fn inspect(self, text: impl Into<Text>, command: String) -> Self {
+        self.step(Risk::Inspect, text, command)
+    }
+
+    /// A step that changes what running workloads depend on.
+    pub(crate) fn change(self, text: impl Into<Text>, command: String) -> Self {
+        self.step(Risk::Mutating, text, command)
+    }
+
+    /// A step that deletes or replaces machines.
+    pub(crate) fn destroy(self, text: impl Into<Text>, command: String) -> Self {
+        self.step(Risk::Destructive, text, command)
+    }
+
     pub(crate) fn step(mut self, risk: Risk, text: impl Into<Text>, command: String) -> Self {
         self.steps.push(FixStep { text: text.into(), command: Some(command), risk });
         self

@@ -85,18 +85,21 @@ pub(crate) fn replacement<'w>(
     case: &Case<'w>,
     claim: &'w NodeClaim,
     class: &'w NodeClass,
-) -> Result<Replacement<'w>, Opinion> {
+) -> Result<Replacement<'w>, Option<Opinion>> {
     let arch = claim.fixed("kubernetes.io/arch");
     let drifted = drifted(case, class, arch);
     let Some(old) = drifted.first.as_deref().and_then(|name| case.cluster.claim(name)) else {
-        return Err(Opinion::Silent);
+        return Err(None);
     };
-    let Some(launched) = claim.condition("Launched") else { return Err(Opinion::Silent) };
+    let Some(launched) = claim.condition("Launched") else { return Err(None) };
     // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes
     // first.
-    let Some(new) = machine_image::of(case) else { return Err(Opinion::Silent) };
+    let Some(new) = machine_image::of(case) else { return Err(None) };
     if let Some(joined) = case.sibling_joined_with("image", new) {
-        return Err(Opinion::ruled_out(joined, format!("NodeClaim {} has joined with the image {new}", joined.name())));
+        return Err(Some(Opinion::ruled_out(
+            joined,
+            format!("NodeClaim {} has joined with the image {new}", joined.name()),
+        )));
     }
     let refused = !launched.is_true()
         && (IMAGE_REASONS.contains(&launched.reason.as_str())
@@ -113,7 +116,7 @@ pub(crate) fn replacement<'w>(
         Replaced::Refused
     } else {
         // What is known to be something else is not the image's, and Amazon names an image once it is available.
-        return Err(Opinion::Silent);
+        return Err(None);
     };
     Ok(Replacement { old, drifted: drifted.count, new, launched, fate })
 }

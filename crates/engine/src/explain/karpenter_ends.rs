@@ -1,6 +1,6 @@
 //! Karpenter's last message before it exited, and the change that makes it run.
 
-use crate::api::{Blame, Evidence, Risk};
+use crate::api::{Blame, Evidence};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::explain::denial;
@@ -81,11 +81,11 @@ impl KarpenterEnds<'_> {
                      guide or the Terraform module does, or leave settings.interruptionQueue empty. Neither disrupts \
                      nodes.",
                 )
-                .step(Risk::Mutating, "Name a queue that exists, or none", Some(edit)),
+                .change("Name a queue that exists, or none", edit),
             Some(Reason::Setting) => finding
                 .blaming(settings)
                 .fix("Correct the setting that the log line names, in the values of the chart.")
-                .step(Risk::Mutating, "Correct the setting", Some(edit)),
+                .change("Correct the setting", edit),
             Some(Reason::NotConverted) => of_kind(fact, finding).fix(
                 "Set Karpenter's Service and its port in spec.conversion of the CustomResourceDefinitions (chart \
                  karpenter-crd: webhook.serviceName, webhook.serviceNamespace, webhook.port), in the same version as \

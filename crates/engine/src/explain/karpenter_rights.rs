@@ -1,6 +1,6 @@
 //! The permission in the cluster that Karpenter lacks, and the ClusterRole of its chart that should grant it.
 
-use crate::api::{Blame, Risk};
+use crate::api::Blame;
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::upstream::karpenter::{Karpenter, Version};
@@ -29,10 +29,9 @@ pub(crate) fn onto(case: &Case, finding: Finding, line: &str, deployment: &str) 
              version with its ClusterRoles.",
         ),
     };
-    finding.step(
-        Risk::Inspect,
+    finding.inspect(
         "See what its ClusterRoles permit",
-        Some("kubectl get clusterroles -l app.kubernetes.io/name=karpenter -o yaml".to_owned()),
+        "kubectl get clusterroles -l app.kubernetes.io/name=karpenter -o yaml".to_owned(),
     )
 }
 

@@ -1,6 +1,6 @@
 //! A setting in userData that makes a kubelet of the machine's version exit, so that no Node appears.
 
-use crate::api::{Blame, Confidence, Evidence, Risk};
+use crate::api::{Blame, Confidence, Evidence};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::facts::kubelet_skew::Minor;
@@ -40,11 +40,14 @@ impl<'w> KubeletStart<'w> {
     }
 
     /// The verdict, unless a machine joined with the same text and a kubelet that would reject it as well.
-    pub(crate) fn ends_over(self, case: &Case, setting: FatalSetting) -> Opinion {
+    pub(crate) fn ends_over(self, case: &Case, setting: FatalSetting) -> Option<Opinion> {
         let FatalSetting { span, is_exact, since, does, error, fix, step } = setting;
         let (kubelet, class) = (self.kubelet, self.class);
         if let Some(sibling) = kubelet_version::joined_since(case, class, since) {
-            return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same userData", sibling.name()));
+            return Some(Opinion::ruled_out(
+                sibling,
+                format!("NodeClaim {} joined with the same userData", sibling.name()),
+            ));
         }
         let (name, place) = (class.name(), source_text::position(self.text, span.start));
         Finding::new(
@@ -60,7 +63,7 @@ impl<'w> KubeletStart<'w> {
         .with(Evidence::new(case.subject(), "status.imageID", &self.claim.status.image_id, kubelet.why))
         .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(self.text, span))
         .fix(fix)
-        .step(Risk::Mutating, step, Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
+        .change(step, format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))
         .into()
     }
 }

@@ -1,6 +1,6 @@
 //! The kubelet lost its connection to the device plugin of a resource, and no plugin registered again.
 
-use crate::api::{Blame, Risk};
+use crate::api::Blame;
 use crate::case::{Case, timestamp};
 use crate::explain::explanation::{Explanation, Proof};
 use crate::explain::logged::{at, excerpt};
@@ -24,7 +24,7 @@ pub(crate) fn of(case: &Case, node: &Node, resource: &str, who: &str, plugin: Op
     let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or_default(), &pod.metadata.name);
     let found = Explanation::unlinked(Proof::Open, why, of_node)
         .fix(format!("Restart pod {name}, so that the plugin registers again."))
-        .step(Risk::Mutating, "Restart the plugin", format!("kubectl delete pod -n {namespace} {name}"));
+        .change("Restart the plugin", format!("kubectl delete pod -n {namespace} {name}"));
     Some(found.with(evidence))
 }
 
@@ -49,9 +49,7 @@ fn without_pod(case: &Case, node: &Node, why: String, of_node: Blame) -> Explana
     };
     let found = Explanation::unlinked(Proof::Open, why, of_image.unwrap_or(of_node)).fix(fix);
     match case.claim {
-        Some(claim) => {
-            found.step(Risk::Destructive, "Replace the node", format!("kubectl delete nodeclaim {}", claim.name()))
-        }
+        Some(claim) => found.destroy("Replace the node", format!("kubectl delete nodeclaim {}", claim.name())),
         None => found,
     }
 }

@@ -6,7 +6,7 @@ mod filters;
 pub(crate) mod hop;
 mod walk;
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::{self, Aws};
@@ -135,18 +135,18 @@ fn way<'w>(case: &Case<'w>, instance: &'w Instance, vpc: &str) -> Way<'w> {
 }
 
 /// The verdict of the way about one of its causes.
-pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
-    let Some((instance, vpc)) = stands(case) else { return Opinion::Silent };
+pub(crate) fn opinion(case: &Case, cause: &'static str) -> Option<Opinion> {
+    let (instance, vpc) = stands(case)?;
     // A proxy knows other ways.
     let text = case.class().and_then(|class| class.spec.user_data.as_deref());
     if text.is_some_and(|text| proxy::in_text(text).is_some()) {
-        return Opinion::Silent;
+        return None;
     }
     let way = way(case, instance, vpc);
     let needed = match case.stage() {
         Stage::Join => TO_JOIN,
         _ if agents_are_in_ecr(case) => TO_PULL,
-        _ => return Opinion::Silent,
+        _ => return None,
     };
     let passages: Vec<(Api, Passage)> = needed.iter().map(|api| (*api, way.to(*api))).collect();
     let refused = passages.iter().find_map(|(api, passage)| match passage {
@@ -155,26 +155,25 @@ pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
     });
     let Some((api, obstacle)) = refused else {
         let tables = case.cluster.aws().observation(aws::ROUTE_TABLES, vpc);
-        return match tables.filter(|_| passages.iter().all(|(_, passage)| *passage == Passage::Open)) {
-            Some(tables) => Opinion::ruled_out(
-                tables,
-                format!("names, routes, ACLs and security groups let the instance through to {}", listed(needed)),
-            ),
-            None => Opinion::Silent,
-        };
+        let tables = tables.filter(|_| passages.iter().all(|(_, passage)| *passage == Passage::Open))?;
+        let because = format!("names, routes, ACLs and security groups let the instance through to {}", listed(needed));
+        return Some(Opinion::ruled_out(tables, because));
     };
     if obstacle.cause != cause {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(node) = witness(case, instance) {
         // A Node that joined long ago says nothing of what the boot needs.
         let is_newer = node.metadata.creation_timestamp.is_some_and(|at| at >= case.wait.since);
         if api == Api::Cluster || is_newer {
-            return Opinion::ruled_out(node, "it is Ready, in the instance's subnet and with its security groups");
+            return Some(Opinion::ruled_out(
+                node,
+                "it is Ready, in the instance's subnet and with its security groups",
+            ));
         }
         // What refuses may be a hop that this Node gets past on its way to the API server.
         if way.to(Api::Cluster) != Passage::Open {
-            return Opinion::Silent;
+            return None;
         }
     }
     finding(case, &way, api, obstacle).into()
@@ -232,7 +231,7 @@ fn finding(case: &Case, way: &Way, api: Api, obstacle: &RefusingHop) -> Finding 
     let finding = Finding::new(confidence, format!("{id} does not reach {api}: {said}."), evidence.told_by_aws(at))
         .blaming(Blame::object("", kind, thing))
         .fix(fix.clone())
-        .step(Risk::Inspect, format!("See {thing}"), see(kind, thing));
+        .inspect(format!("See {thing}"), see(kind, thing));
     let instance = aws.observation(aws::INSTANCE, id);
     let place =
         way.instance.map(|is| format!("{}, {}", is.subnet.as_deref().unwrap_or_default(), is.groups.join(", ")));

@@ -5,7 +5,7 @@
 //! Sources: core pkg/apis/v1alpha1/nodeoverlay.go `Capacity`, pkg/cloudprovider/overlay/cloudprovider.go,
 //! pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.1).
 
-use crate::api::{Blame, Evidence, Risk};
+use crate::api::{Blame, Evidence};
 use crate::case::Case;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::objects::NodeOverlay;
@@ -57,7 +57,7 @@ fn gate_on(overlay: &NodeOverlay, resource: &str) -> Explanation {
             "Remove {resource} from NodeOverlay {name} if a separate scheduler counts it, or run a device plugin that \
              advertises it."
         ))
-        .step(Risk::Mutating, "Remove it from the overlay", format!("kubectl edit nodeoverlay {name}"))
+        .change("Remove it from the overlay", format!("kubectl edit nodeoverlay {name}"))
         .with(evidence(overlay, resource, because))
 }
 
@@ -78,8 +78,7 @@ fn gate_off(karpenter: &Karpenter, overlay: &NodeOverlay, resource: &str) -> Exp
             "Run a device plugin that advertises {resource}, or remove the request from the pods. While the feature \
              gate {GATE} is off, Karpenter launches no other node for {resource}."
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See Karpenter's feature gates",
             format!("kubectl get deployment -n {namespace} {deployment} -o yaml | grep -A1 FEATURE_GATES"),
         )

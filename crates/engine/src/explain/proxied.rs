@@ -55,11 +55,9 @@ pub(crate) fn explained(case: &Case, node: &Node, refused: &Explanation) -> Opti
     let explanation = if let Some((blame, class)) = of_text() {
         let fix = format!("{exceptions}, in userData of {class}. New nodes will be correct, so replace this one.");
         let (object, edit) = (class.replacen(' ', "/", 1), format!("kubectl edit {}", class.to_ascii_lowercase()));
-        Explanation::new(Proof::Lasting, why, blame, Link::new(object, answers)).fix(fix).step(
-            Risk::Mutating,
-            "Correct userData. New nodes will be correct",
-            edit,
-        )
+        Explanation::new(Proof::Lasting, why, blame, Link::new(object, answers))
+            .fix(fix)
+            .change("Correct userData. New nodes will be correct", edit)
     } else {
         let blame = Blame::object("v1", "Node", name);
         Explanation::new(Proof::Open, why, blame, Link::new(format!("Node/{name}"), answers))

@@ -1,6 +1,6 @@
 //! A DaemonSet whose image no node of one machine image pulls, while nodes of other machine images run it.
 
-use crate::api::{Blame, Evidence, Risk};
+use crate::api::{Blame, Evidence};
 use crate::case::Case;
 use crate::explain::commands;
 use crate::explain::explanation::Explanation;
@@ -115,7 +115,7 @@ impl PullsByImage<'_> {
                 "Pin the former machine image in spec.amiSelectorTerms of {kind} {name}, because its nodes use the \
                  login to {registry} that the user data has. Or name a login in imagePullSecrets of DaemonSet {set}."
             ))
-            .step(Risk::Mutating, "Pin the former machine image", commands::edit(class));
+            .change("Pin the former machine image", commands::edit(class));
         explanation.blame = Blame::class(class).field("spec.amiSelectorTerms");
         explanation
     }

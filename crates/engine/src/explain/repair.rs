@@ -1,6 +1,6 @@
 //! Who replaces a broken node: Karpenter, its node group, or you.
 
-use crate::api::{Evidence, Risk};
+use crate::api::Evidence;
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::{Event, NodeClaim};
@@ -131,5 +131,5 @@ pub(crate) fn or_replace(case: &Case, finding: Finding) -> Finding {
         Some(_) => "Replace the node. Karpenter drains its pods first",
         None => "Replace the instance, which has no Node",
     };
-    finding.step(Risk::Destructive, step, Some(format!("kubectl delete nodeclaim {}", claim.name())))
+    finding.destroy(step, format!("kubectl delete nodeclaim {}", claim.name()))
 }

@@ -1,6 +1,6 @@
 //! A PodDisruptionBudget that does not permit the eviction of a pod.
 
-use crate::api::{Blame, Evidence, Risk};
+use crate::api::{Blame, Evidence};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::{Pod, PodDisruptionBudget};
@@ -56,14 +56,12 @@ pub(crate) fn have_it_allow(finding: Finding, budget: &PodDisruptionBudget) -> F
     let (namespace, name) = (budget.metadata.namespace.as_deref().unwrap_or("default"), &budget.metadata.name);
     finding
         .blaming(blame_budget(budget))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See what the budget requires, and how many of its pods are healthy",
-            Some(format!("kubectl describe poddisruptionbudgets -n {namespace} {name}")),
+            format!("kubectl describe poddisruptionbudgets -n {namespace} {name}"),
         )
-        .step(
-            Risk::Mutating,
+        .change(
             "Change it to allow one disruption. The drain then continues by itself",
-            Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {name}")),
+            format!("kubectl edit poddisruptionbudgets -n {namespace} {name}"),
         )
 }

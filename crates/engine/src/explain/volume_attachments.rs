@@ -1,6 +1,6 @@
 //! Why a volume stays attached to a drained Node: the component that must release it, and its progress.
 
-use crate::api::{Blame, Evidence, Link, Risk};
+use crate::api::{Blame, Evidence, Link};
 use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
 use crate::explain::agent_chain;
@@ -55,7 +55,7 @@ impl Held {
                 let finding = if gone {
                     let patch = r#"{"metadata":{"finalizers":null}}"#;
                     let command = format!("kubectl patch volumeattachment {name} --type=merge -p '{patch}'");
-                    finding.step(Risk::Destructive, step, Some(command))
+                    finding.destroy(step, command)
                 } else {
                     finding
                 };

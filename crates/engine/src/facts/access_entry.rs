@@ -48,19 +48,19 @@ pub(crate) fn type_for(case: &Case) -> &'static str {
 }
 
 /// Excludes a cause by EKS's answer about the role's entry.
-pub(crate) fn excludes(case: &Case, role: &str, because: String) -> Opinion {
+pub(crate) fn excludes(case: &Case, role: &str, because: String) -> Option<Opinion> {
     let cluster = case.cluster_name().unwrap_or_default();
     by_answer(case, aws::ENTRY, &format!("{cluster}/{role}"), because)
 }
 
 /// Excludes a cause by the cluster's authentication mode.
-pub(crate) fn mode_excludes(case: &Case, because: String) -> Opinion {
+pub(crate) fn mode_excludes(case: &Case, because: String) -> Option<Opinion> {
     by_answer(case, aws::CLUSTER, case.cluster_name().unwrap_or_default(), because)
 }
 
-fn by_answer(case: &Case, call: &str, about: &str, because: String) -> Opinion {
+fn by_answer(case: &Case, call: &str, about: &str, because: String) -> Option<Opinion> {
     let answer = case.cluster.aws().observation(call, about);
-    answer.map_or(Opinion::Silent, |answer| Opinion::ruled_out(answer, because))
+    answer.map(|answer| Opinion::ruled_out(answer, because))
 }
 
 pub(crate) fn entry_state<'w>(case: &Case<'w>, role: &str) -> EntryState<'w> {

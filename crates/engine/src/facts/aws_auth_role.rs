@@ -94,22 +94,23 @@ pub(crate) fn by_session<'w>(case: &Case<'w>, role: &'w str) -> Option<SessionEn
 }
 
 /// `Err` is the rule's answer where the question does not arise.
-pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
+pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Option<Opinion>> {
     if case.stage() != Stage::Join {
-        return Err(Opinion::Silent);
+        return Err(None);
     }
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
-    let (Some(class), Some(mut auth)) = (case.class(), auth) else { return Err(Opinion::Silent) };
+    let (Some(class), Some(mut auth)) = (case.class(), auth) else { return Err(None) };
     if let Some((_, present, because)) = mapping(case) {
         let Some((earlier, _)) = case.rejected_by_earlier_aws_auth() else {
-            return Err(case.excluded_by_aws_auth(present, because));
+            return Err(Some(case.excluded_by_aws_auth(present, because)));
         };
         auth = earlier;
     }
-    let Some(role) = node_role::identity(class) else { return Err(Opinion::Silent) };
+    let Some(role) = node_role::identity(class) else { return Err(None) };
     let running = role_in_use::running(case, role);
     if let Some(let_in) = role_in_use::works(case, &running) {
-        return Err(case.aws_auth_settles().map_or_else(|| let_in.excludes(role), Opinion::LookAgain));
+        let opinion = case.aws_auth_settles().map_or_else(|| let_in.excludes(role), Opinion::LookAgain);
+        return Err(Some(opinion));
     }
     let ran_before = running.any;
     let named = node_role::name(case);
@@ -125,7 +126,7 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
             return Err(access_entry::mode_excludes(case, because));
         }
         // An entry beats aws-auth, and this one has its own rule.
-        EntryState::WrongType { .. } | EntryState::Outlived { .. } => return Err(Opinion::Silent),
+        EntryState::WrongType { .. } | EntryState::Outlived { .. } => return Err(None),
         EntryState::Missing { .. } | EntryState::NotRead => true,
         EntryState::Unseen => false,
     };

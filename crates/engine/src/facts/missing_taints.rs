@@ -19,17 +19,17 @@ pub struct Untainted<'w> {
 }
 
 /// `Err` is the rule's answer where the question does not arise.
-pub fn ask<'w>(case: &Case<'w>) -> Result<Untainted<'w>, Opinion> {
-    let Some(claim) = case.claim.filter(|_| case.stage() == Stage::Register) else { return Err(Opinion::Silent) };
+pub fn ask<'w>(case: &Case<'w>) -> Result<Untainted<'w>, Option<Opinion>> {
+    let Some(claim) = case.claim.filter(|_| case.stage() == Stage::Register) else { return Err(None) };
     if let Some(registered) = claim.condition("Registered").filter(|c| c.is_false()) {
         // core v1.0.5 pkg/controllers/nodeclaim/lifecycle/registration.go; the condition itself proves that this
         // version blocks.
         if registered.reason != "UnregisteredTaintNotFound" {
-            return Err(Opinion::Silent);
+            return Err(None);
         }
         return Ok(Untainted { claim, node: case.node, refused: true, missing: Vec::new() });
     }
-    let Some(node) = case.node.filter(|_| claim.is_true("Registered")) else { return Err(Opinion::Silent) };
+    let Some(node) = case.node.filter(|_| claim.is_true("Registered")) else { return Err(None) };
     Ok(Untainted { claim, node: Some(node), refused: false, missing: taints::missing_taints(claim, node) })
 }
 

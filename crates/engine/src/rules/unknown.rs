@@ -1,13 +1,10 @@
 //! No rule fits: say what the machine waits for, and which commands would show more. Never guess.
 
-use crate::api::{Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Finding;
-use crate::case::stage::Symptom;
 use crate::explain::commands;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::logged;
 use crate::objects::{Node, NodeClaim, NodePool};
+use crate::rules::prelude::*;
 
 pub const CAUSE: &str = "Unknown";
 
@@ -87,7 +84,7 @@ pub fn finding(case: &Case) -> Finding {
     };
     finding
         .fix("Run the command of each open question while the machine still exists. These commands disrupt nothing.")
-        .step(Risk::Inspect, "Save the evidence before Karpenter deletes the machine", Some(SAVE.to_owned()))
+        .inspect("Save the evidence before Karpenter deletes the machine", SAVE.to_owned())
 }
 
 /// No rule judges an image by what its class selects now.

@@ -23,7 +23,7 @@ impl Repaired {
     pub(super) fn until(&mut self, known: &NodeDiagnosis, case: &Case, t: &Thresholds) -> Option<DateTime<Utc>> {
         let subject = Subject::of(&known.spec.subject)?;
         let rule = known.cause().and_then(rules::by_cause)?;
-        if matches!((rule.check)(case), Opinion::Found(_)) {
+        if matches!((rule.check)(case), Some(Opinion::Found(_))) {
             self.0.remove(&subject);
             return None;
         }

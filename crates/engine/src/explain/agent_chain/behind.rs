@@ -3,7 +3,7 @@
 use super::NOT_READY;
 use super::agent::{Agent, INSTANCE_TYPE};
 use super::words::last_words;
-use crate::api::{Blame, Link, Risk};
+use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::explain::explanation::{Explanation, Proof};
@@ -62,7 +62,7 @@ pub(super) fn refused_by_plugin(
                      which evicts its pods.",
                     owner.name
                 ))
-                .step(Risk::Inspect, "See what it installed", log),
+                .inspect("See what it installed", log),
         );
     }
     // client-go asks this address if it has no kubeconfig.
@@ -82,7 +82,7 @@ pub(super) fn refused_by_plugin(
                      leaves running pods alone.",
                     owner.name
                 ))
-                .step(Risk::Inspect, "Read its log", log.clone())
+                .inspect("Read its log", log.clone())
                 .ask(
                     format!(
                         "Why has {set} no address: is its range or subnet full, or did it not take the addresses that \
@@ -97,7 +97,7 @@ pub(super) fn refused_by_plugin(
         Explanation::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
             .behind(Link::new(format!("Pod/{}", owner.name), format!("its plugin {plugin} refuses the pod")))
             .fix(format!("Read the log of pod {}: plugin {plugin} returns an error for pods on this node.", owner.name))
-            .step(Risk::Inspect, "Read its log", log.clone())
+            .inspect("Read its log", log.clone())
             .ask(format!("Which error does pod {} log when plugin {plugin} fails?", owner.name), log),
     )
 }
@@ -118,7 +118,7 @@ fn without_kubeconfig(owner: &Agent, agent: &Agent, says: &str, plugin: &str) ->
             "Delete pod {pod}: its successor writes the kubeconfig of {plugin} again. If new nodes meet this too, \
              {set} and another network plugin may have started at the same time: update {set}."
         ))
-        .step(Risk::Mutating, "Restart the pod", format!("kubectl delete pod -n {} {pod}", owner.namespace))
+        .change("Restart the pod", format!("kubectl delete pod -n {} {pod}", owner.namespace))
         .ask(
             format!("Did pod {pod} write the kubeconfig of {plugin}?"),
             format!("kubectl logs -n {} {pod} --all-containers --tail=50", owner.namespace),
@@ -153,7 +153,7 @@ fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str
                  current plugin's. Or replace the node (drain it and delete its NodeClaim), since new nodes never had \
                  it."
             ))
-            .step(Risk::Mutating, "Keep new pods away until then", format!("kubectl cordon {name}"))
+            .change("Keep new pods away until then", format!("kubectl cordon {name}"))
             .ask(format!("Is there a DaemonSet of {plugin} under another name?"), "kubectl get daemonsets -A"),
     )
 }
@@ -173,7 +173,7 @@ fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Explanation {
              the host's network.",
             agent.name, agent.set
         ))
-        .step(Risk::Inspect, "See what the plugin lacks", log.clone())
+        .inspect("See what the plugin lacks", log.clone())
         .ask(format!("Does plugin {plugin} lack something that only pod {} brings?", agent.name), log)
 }
 
@@ -231,7 +231,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
                 .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
                 .behind(Link::new(format!("Pod/{name}"), fails))
                 .fix(format!("Add a toleration for {} to Deployment {deployment}.{in_operator}", taint.key))
-                .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
+                .inspect("See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
         );
     }
     let log = format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50");
@@ -243,7 +243,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
                 "Get Deployment {deployment} running. {} becomes Ready on new nodes only after that.",
                 agent.set
             ))
-            .step(Risk::Inspect, "Read its log", log.clone())
+            .inspect("Read its log", log.clone())
             .ask(format!("Which error does pod {name} log before it exits?"), log),
     )
 }
@@ -290,7 +290,7 @@ fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods:
                 "Open TCP port {TYPHA_PORT} between the nodes in their security groups, because calico-node reads the \
                  API server through Typha. This disrupts nothing."
             ))
-            .step(Risk::Inspect, "See what it logs about Typha", log.clone())
+            .inspect("See what it logs about Typha", log.clone())
             .ask(format!("Does pod {} reach Typha?", agent.name), log),
     )
 }
@@ -317,6 +317,6 @@ fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Op
                 "Exclude types with fewer than three network interfaces in the NodePool (mostly size medium), or turn \
                  off custom networking or ENABLE_POD_ENI on aws-node.",
             )
-            .step(Risk::Inspect, "See the two settings", describe),
+            .inspect("See the two settings", describe),
     )
 }

@@ -1,7 +1,7 @@
 //! A path of the Node is of another kind than an agent's volume requires.
 
 use super::agent::Agent;
-use crate::api::{Blame, Link, Risk};
+use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::objects::{DaemonSet, Node};
@@ -21,8 +21,7 @@ pub(super) fn of_wrong_kind(
         Some(set) => made_directory(agent, set, (path, kind), fails, (link, wrong)),
         None => made_by_another(node, agent, path, fails, link).behind(wrong),
     };
-    explanation.step(Risk::Inspect, "See what the pod reports", agent.describe()).step(
-        Risk::Inspect,
+    explanation.inspect("See what the pod reports", agent.describe()).inspect(
         "See which DaemonSets mount the path",
         format!("kubectl get daemonsets -A -o yaml | grep -A1 'path: {path}$'"),
     )

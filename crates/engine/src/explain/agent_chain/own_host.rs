@@ -1,7 +1,7 @@
 //! A DaemonSet that sets the address of the API server for its pods, and the address does not answer.
 
 use super::agent::Agent;
-use crate::api::{Link, Risk};
+use crate::api::Link;
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::explain::explanation::{Explanation, Proof};
@@ -55,7 +55,7 @@ pub(super) fn outdated_host(agent: &Agent, host: &str, here: Link, unreached: &s
             "Set KUBERNETES_SERVICE_HOST to the host name of the cluster's endpoint (Cilium: k8sServiceHost in the \
              values of the chart). EKS replaces the IP addresses of its API servers.",
         )
-        .step(Risk::Inspect, "See what the pod reports", agent.describe());
+        .inspect("See what the pod reports", agent.describe());
     if proof == Proof::Lasting {
         return told;
     }

@@ -59,7 +59,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Explanation {
     };
     Explanation::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
         .fix(format!("Read the log of pod {}: it names the reason.", agent.name))
-        .step(Risk::Inspect, "See what the pod reports", agent.describe())
+        .inspect("See what the pod reports", agent.describe())
         .ask(
             format!("What does pod {} log?", agent.name),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
@@ -125,11 +125,9 @@ fn unscheduled(case: &Case, node: &Node, agent: &Agent, said: &str) -> Explanati
     let said = source_text::mask(said.trim().trim_end_matches('.'));
     let link = agent.link(&said);
     if let Some((why, fix)) = no_room(case, node, agent, &said) {
-        return Explanation::new(Proof::Lasting, why, agent.in_spec("containers"), link).fix(fix).step(
-            Risk::Inspect,
-            "See the scheduler's message",
-            agent.describe(),
-        );
+        return Explanation::new(Proof::Lasting, why, agent.in_spec("containers"), link)
+            .fix(fix)
+            .inspect("See the scheduler's message", agent.describe());
     }
     let why = format!("pod {} is not scheduled: {said}", agent.name);
     if said.contains("didn't have free ports for the requested pod ports") && port::held(case, agent).is_some() {
@@ -156,11 +154,7 @@ fn unscheduled(case: &Case, node: &Node, agent: &Agent, said: &str) -> Explanati
     } else {
         (Proof::Open, agent.blame.clone(), format!("Find out why pod {} is not scheduled.", agent.name))
     };
-    Explanation::new(proof, why, blame, link).fix(fix).step(
-        Risk::Inspect,
-        "See the scheduler's message",
-        agent.describe(),
-    )
+    Explanation::new(proof, why, blame, link).fix(fix).inspect("See the scheduler's message", agent.describe())
 }
 
 /// The message as it is, and its source.
@@ -184,7 +178,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         Meaning::OutOfMemory => {
             of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
                 .fix(format!("Raise the memory limit of DaemonSet {set}."))
-                .step(Risk::Inspect, "See its limits", agent.describe())
+                .inspect("See its limits", agent.describe())
         }
         Meaning::Architecture => of(
             Proof::Lasting,
@@ -266,7 +260,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         )),
     };
     if explanation.steps.is_empty() {
-        explanation.step(Risk::Inspect, "See what the pod reports", agent.describe())
+        explanation.inspect("See what the pod reports", agent.describe())
     } else {
         explanation
     }
@@ -296,11 +290,7 @@ fn web_identity(agent: &Agent, fails: impl Fn(&str) -> String, link: Link) -> Ex
             "Allow system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider in the trust policy of \
              the role that ServiceAccount {account} names. This disrupts nothing."
         ))
-        .step(
-            Risk::Inspect,
-            "See the role that it names",
-            format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"),
-        )
+        .inspect("See the role that it names", format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"))
 }
 
 /// The configuration of containerd starts pods with a program that the image does not contain.
@@ -360,12 +350,8 @@ fn lacks_object(agent: &Agent, said: &str, kind: &str, missing: Option<&str>, ke
     Explanation::new(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame, link)
         .behind(Link::new(object, lacks))
         .fix(format!("Create it under the name that DaemonSet {set} uses, or correct the name there."))
-        .step(
-            Risk::Inspect,
-            "See which ones exist",
-            format!("kubectl get {}s -n {namespace}", kind.to_ascii_lowercase()),
-        )
-        .step(Risk::Inspect, "See what the pod reports", agent.describe())
+        .inspect("See which ones exist", format!("kubectl get {}s -n {namespace}", kind.to_ascii_lowercase()))
+        .inspect("See what the pod reports", agent.describe())
 }
 
 /// The API server denies a call to the agent's ServiceAccount.
@@ -392,8 +378,7 @@ fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Explanatio
     Explanation::new(Proof::Lasting, why, blame, link)
         .behind(Link::new(format!("ServiceAccount/{account}"), format!("it cannot {what}")))
         .fix(fix)
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See what it may do",
             format!("kubectl auth can-i --list --as=system:serviceaccount:{namespace}:{account}"),
         )
@@ -413,8 +398,7 @@ fn no_pod_cidr(agent: &Agent, says: &str, link: Link) -> Explanation {
             "If the operator does not run, fix that first. Otherwise delete CiliumNodes whose nodes are gone, which \
              disrupts nothing, or give the pool another range (cluster-pool-ipv4-cidr).",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See what the operator logs",
             format!(
                 "kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error",
@@ -465,7 +449,7 @@ fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Expl
              replace the node. Nothing else makes containerd check again. An image with another release of containerd \
              may not have this fault.",
         )
-        .step(Risk::Inspect, "See the releases of containerd", "kubectl get nodes -o wide".to_owned())
+        .inspect("See the releases of containerd", "kubectl get nodes -o wide".to_owned())
         .ask("Does the node have a process of that container (crictl ps, ps aux on the node)?", agent.describe())
 }
 
@@ -709,7 +693,7 @@ fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Explana
         Explanation::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
             .behind(Link::new(object, format!("DaemonSet {} would find the API server's own address there", agent.set)))
             .fix(fix)
-            .step(Risk::Inspect, "See what the pod reports", agent.describe()),
+            .inspect("See what the pod reports", agent.describe()),
     )
 }
 

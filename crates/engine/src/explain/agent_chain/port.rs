@@ -1,7 +1,7 @@
 //! A port of the Node that an agent needs and another program has.
 
 use super::agent::Agent;
-use crate::api::{Blame, Link, Risk};
+use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::explain::explanation::{Explanation, Proof};
@@ -33,8 +33,7 @@ pub(super) fn taken(
             "Find the program that has {what}: another agent in the node's network or a service of the image. Give \
                  one of the two another port.",
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which pods are in the Node's network",
             format!(
                 "kubectl get pods -A --field-selector spec.nodeName={} -o \
@@ -57,8 +56,7 @@ pub(super) fn taken(
             "Give {object} another port, or take it out of the node's network (hostNetwork, hostPort). Its pods \
              restart."
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which ports the other takes",
             format!(
                 "kubectl get pod -n {namespace} {} -o jsonpath='{{.spec.containers[*].ports}}'",

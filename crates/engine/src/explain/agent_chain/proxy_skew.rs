@@ -1,7 +1,7 @@
 //! A kube-proxy that is too old for the API server: it runs, but writes no rules.
 
 use super::agent::Agent;
-use crate::api::{Blame, Link, Risk};
+use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::kubelet_skew::minor;
@@ -41,10 +41,6 @@ pub(super) fn outdated_proxy(case: &Case, node: &Node, agent: &Agent, says: &str
                  more than three minor versions older than the API server. Its pods restart, which disrupts no \
                  workload."
             ))
-            .step(
-                Risk::Inspect,
-                "See what it logs",
-                format!("kubectl logs -n {namespace} {} --tail=50", proxy.metadata.name),
-            ),
+            .inspect("See what it logs", format!("kubectl logs -n {namespace} {} --tail=50", proxy.metadata.name)),
     )
 }

@@ -1,7 +1,7 @@
 //! The API server rejects the pods of a DaemonSet: because of a quota, a webhook, a policy, or a missing object that
 //! the pod names.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk};
+use crate::api::{Blame, Confidence, Evidence, Link};
 use crate::case::Case;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::webhook::{self, ADMISSION};
@@ -83,15 +83,11 @@ impl RefusedPods<'_> {
         let mut explanation =
             Explanation::new(if self.read { Proof::Settled } else { Proof::Open }, why, blame.unwrap_or(set), link)
                 .fix(fix)
-                .step(
-                    Risk::Inspect,
-                    "See the DaemonSet's events",
-                    format!("kubectl describe daemonset -n {namespace} {name}"),
-                )
-                .step(Risk::Inspect, "See the quotas and webhooks that may reject pods", admission);
+                .inspect("See the DaemonSet's events", format!("kubectl describe daemonset -n {namespace} {name}"))
+                .inspect("See the quotas and webhooks that may reject pods", admission);
         explanation.links.extend(deepest);
         if let Some(command) = see {
-            explanation = explanation.step(Risk::Inspect, "See the object that rejects the pods", command);
+            explanation = explanation.inspect("See the object that rejects the pods", command);
         }
         if !self.read {
             explanation = explanation.ask(

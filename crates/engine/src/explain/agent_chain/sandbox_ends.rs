@@ -1,7 +1,7 @@
 //! The sandbox of an agent's pod ends each time that it is made: what runs in it, the pause container, does not stay.
 
 use super::agent::Agent;
-use crate::api::{Blame, Link, Risk};
+use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::case::unstarted_pods::STILL_REFUSED;
 use crate::explain::explanation::{Explanation, Proof};
@@ -65,10 +65,6 @@ pub(super) fn explained(case: &Case, node: &Node, agent: &Agent) -> Option<Expla
                 "Remove the pause image from userData of {kind} {class_name}, because EKS images bring one for their \
                  own architecture. Or name eks/pause, which has both. New nodes will be correct, so replace this one."
             ))
-            .step(
-                Risk::Mutating,
-                "Correct userData",
-                format!("kubectl edit {} {class_name}", kind.to_ascii_lowercase()),
-            ),
+            .change("Correct userData", format!("kubectl edit {} {class_name}", kind.to_ascii_lowercase())),
     )
 }

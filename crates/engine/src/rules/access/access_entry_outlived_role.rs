@@ -1,45 +1,31 @@
 //! The node role was deleted and recreated under its name, and the access entry still belongs to the old role.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::facts::access_entry::{self, EntryState};
 use crate::facts::node_role;
 use crate::facts::role_in_use;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "AccessEntryOutlivedRole",
+rule! {
+    cause: AccessEntryOutlivedRole,
     summary: "The access entry belongs to an earlier role of the same name, which was deleted and recreated",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::AwsObservations,
-    ],
-    lint: false,
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses, Events, CertificateSigningRequests, Deployments, AwsObservations],
     versions: "all; seen only if nodewhy may ask EKS and IAM (--aws)",
-    page: include_str!("../../../pages/AccessEntryOutlivedRole.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (role, cluster) = (node_role::name(case)?, case.cluster_name()?);
     let (entry, role_created, at) = match access_entry::entry_state(case, role) {
         EntryState::Outlived { entry, role_created, at } => (entry, role_created, at),
         EntryState::Fits(entry) if node_role::profile(case).is_some_and(|p| p.role_created.is_some()) => {
             let because = format!("the access entry of {} is younger than the role", entry.principal_arn);
             return access_entry::excludes(case, role, because);
         }
-        _ => return Opinion::Silent,
+        _ => return None,
     };
     if let Some(let_in) = role_in_use::is_let_in(case) {
-        return let_in.excludes(role);
+        return Some(let_in.excludes(role));
     }
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
     let created = entry.created.map(|at| timestamp(at).to_string()).unwrap_or_default();
@@ -69,15 +55,10 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix("Delete the access entry and recreate it, so that it belongs to the current role.")
-    .step(
-        Risk::Mutating,
-        "Delete the entry",
-        Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")),
-    )
-    .step(
-        Risk::Mutating,
+    .change("Delete the entry", format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}"))
+    .change(
         "Recreate it for the current role",
-        Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")),
+        format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}"),
     )
     .into()
 }

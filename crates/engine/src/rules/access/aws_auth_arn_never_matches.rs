@@ -1,36 +1,23 @@
 //! aws-auth has an entry for the node role, but with an ARN that no caller ever has.
 
-use crate::api::{Blame, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::facts::aws_auth_role;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::aws_auth::{Miss, Verdict};
 
-pub static RULE: Rule = Rule {
-    cause: "AwsAuthArnNeverMatches",
+rule! {
+    cause: AwsAuthArnNeverMatches,
     summary: "The node role's ARN in aws-auth has a path, is an instance profile's, or is malformed, so it matches no \
               caller",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::AwsObservations,
+    stages: [Join],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, AwsAuth, Events, CertificateSigningRequests, Deployments, AwsObservations,
     ],
     lint: true,
     versions: "all, in clusters whose authentication mode includes the ConfigMap",
-    page: include_str!("../../../pages/AwsAuthArnNeverMatches.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let question = match aws_auth_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
@@ -41,23 +28,26 @@ fn check(case: &Case) -> Opinion {
         | Verdict::Unmapped
         | Verdict::Broken(_)
         | Verdict::Dropped { .. } => {
-            return Opinion::Silent;
+            return None;
         }
         // A role behind a profile usually has the profile's name. Only these mistakes are certain for it: its own ARN
         // may be in another entry.
         Verdict::NearMiss { miss, .. }
             if question.profile_only && !matches!(miss, Miss::InstanceProfileArn | Miss::PathInArn) =>
         {
-            return Opinion::Silent;
+            return None;
         }
         Verdict::NearMiss { entry, miss } => (entry, miss),
         _ => {
-            return Opinion::ruled_out(question.auth, format!("the ARN of {role} in aws-auth has a form that matches"));
+            return Some(Opinion::ruled_out(
+                question.auth,
+                format!("the ARN of {role} in aws-auth has a form that matches"),
+            ));
         }
     };
     let like = Some(entry.role_arn.as_str()).filter(|_| !matches!(miss, Miss::OtherAccount | Miss::OtherPartition));
     let arn = commands::role_arn(if question.profile_only { "NODE_ROLE" } else { role }, like);
-    let Some(why) = miss.why() else { return Opinion::Silent };
+    let why = miss.why()?;
     Finding::new(
         question.confidence(),
         format!(
@@ -78,10 +68,9 @@ fn check(case: &Case) -> Opinion {
             .at(&question.auth.map_roles, entry.arn_span),
     )
     .fix(format!("Write the ARN as {arn}, without a path, even if the role has one."))
-    .step(
-        Risk::Mutating,
+    .change(
         format!("Correct the entry in mapRoles to: {}", commands::map_role(&arn)),
-        Some(commands::EDIT_AWS_AUTH.to_owned()),
+        commands::EDIT_AWS_AUTH.to_owned(),
     )
     .into()
 }

@@ -1,38 +1,25 @@
 //! aws-auth has an entry for the node role, but the entry does not authorize a node.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::facts::aws_auth_role;
 use crate::facts::slip::is_slip;
 use crate::facts::{node_role, role_in_use};
 use crate::objects::ReviewStatus;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, UsernameFlaw, Verdict, WINDOWS_GROUP};
 
-pub static RULE: Rule = Rule {
-    cause: "AwsAuthEntryIncomplete",
+rule! {
+    cause: AwsAuthEntryIncomplete,
     summary: "The node role's entry in aws-auth lacks groups or a node's username, or the authenticator drops it",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::AccessReviews,
-        Input::AwsObservations,
+    stages: [Join],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, AwsAuth, Events, CertificateSigningRequests, Deployments, AccessReviews,
+        AwsObservations,
     ],
     lint: true,
     versions: "all, in clusters whose authentication mode includes the ConfigMap",
-    page: include_str!("../../../pages/AwsAuthEntryIncomplete.md"),
-    check,
-};
+}
 
 /// RBAC binds groups, and users with a fixed name. The groups that AWS documents for nodes give no right to create
 /// Nodes.
@@ -55,7 +42,7 @@ fn username_fault(entry: &RoleMapping, flaw: &UsernameFlaw) -> String {
     }
 }
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if let Some(found) = named_by_session(case).or_else(|| bootstrappers_misspelt(case)) {
         return found.into();
     }
@@ -69,7 +56,7 @@ fn check(case: &Case) -> Opinion {
     let (span, why, because) = match &verdict {
         Verdict::Mapped(_) => {
             let because = format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}");
-            return Opinion::ruled_out(question.auth, because);
+            return Some(Opinion::ruled_out(question.auth, because));
         }
         Verdict::MissingGroups { entry, missing } => (
             entry.groups_span.unwrap_or(entry.span),
@@ -92,7 +79,7 @@ fn check(case: &Case) -> Opinion {
             format!("is dropped: {}", defect.message),
             "the authenticator drops such an entry, and nothing in the cluster shows it",
         ),
-        Verdict::NearMiss { .. } | Verdict::Broken(_) | Verdict::Unmapped => return Opinion::Silent,
+        Verdict::NearMiss { .. } | Verdict::Broken(_) | Verdict::Unmapped => return None,
     };
     let arn = commands::role_arn(
         if question.profile_only { "NODE_ROLE" } else { role },
@@ -112,13 +99,13 @@ fn check(case: &Case) -> Opinion {
             _ if identity.may_do_everything() => {
                 let because =
                     format!("the entry of {role} {why}, but its groups may do everything, including creating Nodes");
-                return Opinion::ruled_out(question.auth, because);
+                return Some(Opinion::ruled_out(question.auth, because));
             }
             Some(review @ ReviewStatus { allowed: true, reason, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
                 let because =
                     format!("the entry of {role} {why}, but the API server allows {identity} to create Nodes{reason}");
-                return Opinion::ruled_out(review, because);
+                return Some(Opinion::ruled_out(review, because));
             }
             Some(denied) => {
                 let said =
@@ -154,10 +141,9 @@ fn check(case: &Case) -> Opinion {
             "Give the entry the username system:node:{{EC2PrivateDNSName}} and the groups system:bootstrappers and \
              system:nodes.",
         )
-        .step(
-            Risk::Mutating,
+        .change(
             format!("Keep only one entry for the role in mapRoles, and change it to: {}", commands::map_role(&arn)),
-            Some(commands::EDIT_AWS_AUTH.to_owned()),
+            commands::EDIT_AWS_AUTH.to_owned(),
         )
         .into()
 }
@@ -195,7 +181,7 @@ fn named_by_session(case: &Case) -> Option<Finding> {
         "Change the username of the entry to system:node:{{EC2PrivateDNSName}}. system:node:{{SessionName}} is for \
          Fargate, and for nodes that are named after the instance's id.",
     )
-    .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
+    .change("Correct the entry", commands::EDIT_AWS_AUTH.to_owned())
     .unknown(
         "Did the kubelet log that it is not allowed to modify its Node?",
         "aws ec2 get-console-output --latest --output text --instance-id INSTANCE",
@@ -242,7 +228,7 @@ fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
         Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span),
     )
     .fix(format!("Correct the group to {BOOTSTRAPPERS_GROUP}."))
-    .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
+    .change("Correct the entry", commands::EDIT_AWS_AUTH.to_owned())
     .unknown(
         "Did the instance print an error while it booted?",
         "aws ec2 get-console-output --latest --output text --instance-id INSTANCE",

@@ -1,38 +1,24 @@
 //! aws-auth no longer maps a node role that nodes ran with: those nodes stopped together, and new ones never join.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::cluster_state::memo::Memo;
 use crate::cluster_state::{AwsAuthFacts, ClusterState};
 use crate::explain::commands;
 use crate::facts::access_entry::{self, EntryState};
 use crate::facts::{aws_auth_role, node_role};
-use crate::objects::input::Input;
 use crate::objects::{Condition, Node};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::{DateTime, TimeDelta, Utc};
 use readers::aws_auth::{NODES_GROUP, Verdict};
 use std::sync::Arc;
 
-pub static RULE: Rule = Rule {
-    cause: "AwsAuthLostItsNodes",
+rule! {
+    cause: AwsAuthLostItsNodes,
     summary: "aws-auth no longer maps a node role, and the Nodes that had joined with it stopped together",
-    stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::AwsObservations,
-    ],
-    lint: false,
+    stages: [Join, Register, Initialize, Ready],
+    reads: [Nodes, NodeClaims, NodeClasses, AwsAuth, CertificateSigningRequests, Deployments, AwsObservations],
     versions: "all, in clusters whose authentication mode includes the ConfigMap",
-    page: include_str!("../../../pages/AwsAuthLostItsNodes.md"),
-    check,
-};
+}
 
 /// The API server caches the owner of a token, so it does not reject every kubelet in the same second.
 const TOGETHER: TimeDelta = TimeDelta::minutes(10);
@@ -84,14 +70,14 @@ fn last_joined(cluster: &ClusterState, role: &str) -> Option<(DateTime<Utc>, Str
     members.filter_map(|members| members.last_joined().map(|(at, name)| (*at, name.to_string()))).max()
 }
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
     let auth = auth.map(|present| case.rejected_by_earlier_aws_auth().map_or(present, |(earlier, _)| earlier));
-    let Some(auth) = auth.filter(|auth| auth.read.broken.is_none()) else { return Opinion::Silent };
+    let auth = auth.filter(|auth| auth.read.broken.is_none())?;
     let own = case.node.and_then(stopped);
     // The API server authorized every kubelet that posts its status.
     if own.is_none() && (case.node.is_some() || case.stage() != Stage::Join) {
-        return Opinion::Silent;
+        return None;
     }
     match node_role::seen(case) {
         Some(role) => of_role(case, auth, &role, own),
@@ -100,20 +86,20 @@ fn check(case: &Case) -> Opinion {
 }
 
 /// If nothing shows the node's role, only an aws-auth without any node role is evidence.
-fn of_any(case: &Case, auth: &AwsAuthFacts, own: Option<DateTime<Utc>>) -> Opinion {
-    let Some(own) = own else { return Opinion::Silent };
+fn of_any(case: &Case, auth: &AwsAuthFacts, own: Option<DateTime<Utc>>) -> Option<Opinion> {
+    let own = own?;
     // An empty mapping is different: without any entry the cluster may well work without the ConfigMap. And one entry
     // that is left does not prove that no other entry was lost.
     if auth.read.roles.is_empty() || auth.read.roles.iter().any(|role| role.has_group(NODES_GROUP)) {
-        return Opinion::Silent;
+        return None;
     }
     let kubelets = Kubelets::of(case, None);
     // Access entries are in use. The Node of another role does not show whether this role has one.
     if kubelets.ready.is_some() || aws_auth_role::by_entries(case) {
-        return Opinion::Silent;
+        return None;
     }
     if kubelets.together(own) < 2 {
-        return Opinion::Silent;
+        return None;
     }
     let lost = Lost { role: None, entry: None, first: own, together: kubelets.together(own), by: None };
     finding(case, auth, &lost, Confidence::Likely)
@@ -130,57 +116,57 @@ struct Lost<'a> {
     by: Option<Evidence>,
 }
 
-fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Utc>>) -> Opinion {
+fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Utc>>) -> Option<Opinion> {
     let kubelets = Kubelets::of(case, Some(role));
     // If no node of the role has stopped, no mapping was lost. Other rules judge roles that were never authorized.
-    let Some(first) = kubelets.stopped.first().copied() else { return Opinion::Silent };
+    let first = kubelets.stopped.first().copied()?;
     let at = own.unwrap_or(first);
     if case.claim.is_some_and(|claim| own.is_none() && claim.true_since("Launched").is_none_or(|l| l < first - TOKEN)) {
-        return Opinion::Silent;
+        return None;
     }
     let entry = match auth.read.judge(role) {
         Verdict::Mapped(_) => {
-            return case.excluded_by_aws_auth(auth, format!("aws-auth maps {role} to a node's username and groups"));
+            let because = format!("aws-auth maps {role} to a node's username and groups");
+            return Some(case.excluded_by_aws_auth(auth, because));
         }
-        Verdict::Broken(_) => return Opinion::Silent,
+        Verdict::Broken(_) => return None,
         Verdict::Unmapped => None,
         _ => Some("the entry that it has does not authorize a node"),
     };
     // Nodes of the role come back after a repair, one by one.
     let repaired = case.rejected_by_earlier_aws_auth().map(|(_, met)| Opinion::LookAgain(met));
     if let Some(ready) = kubelets.ready.as_deref().and_then(|ready| case.cluster.node(ready)) {
-        return repaired.unwrap_or_else(|| {
-            Opinion::ruled_out(ready, format!("Node {} has the role {role} and is Ready", ready.name()))
-        });
+        let because = format!("Node {} has the role {role} and is Ready", ready.name());
+        return Some(repaired.unwrap_or_else(|| Opinion::ruled_out(ready, because)));
     }
     let since = auth.written.as_ref().map_or(at, |written| written.at.min(at));
     if let Some((_, claim)) = kubelets.joined.as_ref().filter(|(joined, _)| *joined > since + TOGETHER)
         && let Some(claim) = case.cluster.claim(claim)
     {
         let because = format!("NodeClaim {} joined with {role} later, although aws-auth does not map it", claim.name());
-        return repaired.unwrap_or_else(|| Opinion::ruled_out(claim, because));
+        return Some(repaired.unwrap_or_else(|| Opinion::ruled_out(claim, because)));
     }
     let by = changed(auth, at);
     if by.is_none() && auth.written.as_ref().is_some_and(|written| written.at < at) {
-        return Opinion::ruled_out(auth, "the last write to aws-auth was long before they stopped");
+        return Some(Opinion::ruled_out(auth, "the last write to aws-auth was long before they stopped"));
     }
     let has_no_entry = match access_entry::entry_state(case, role) {
-        EntryState::Missing { mode, .. } if !mode.reads_aws_auth() => return Opinion::Silent,
+        EntryState::Missing { mode, .. } if !mode.reads_aws_auth() => return None,
         EntryState::Missing { .. } | EntryState::NotRead => true,
         EntryState::Unseen => false,
         EntryState::Fits(entry) => {
             let because = format!("the access entry of {} authorizes the role", entry.principal_arn);
             return access_entry::excludes(case, role, because);
         }
-        EntryState::WrongType { .. } | EntryState::Outlived { .. } => return Opinion::Silent,
+        EntryState::WrongType { .. } | EntryState::Outlived { .. } => return None,
     };
     if !has_no_entry {
         if let Some(csr) = node_role::came_by_entry(case, role) {
-            return Opinion::ruled_out(csr, format!("an access entry authorized a node with {role}"));
+            return Some(Opinion::ruled_out(csr, format!("an access entry authorized a node with {role}")));
         }
         // Without any entry the cluster may well work without the ConfigMap.
         if auth.read.roles.is_empty() && by.is_none() {
-            return Opinion::Silent;
+            return None;
         }
     }
     let together = kubelets.together(at);
@@ -189,7 +175,7 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
         (false, 2..) => Confidence::Likely,
         // One node may have died for its own reason, and another may fail to boot.
         (false, _) if own.is_none() => Confidence::Possible,
-        (false, _) => return Opinion::Silent,
+        (false, _) => return None,
     };
     finding(case, auth, &Lost { role: Some(role), entry, first: at, together, by }, confidence)
 }
@@ -207,14 +193,14 @@ fn changed(auth: &AwsAuthFacts, stopped: DateTime<Utc>) -> Option<Evidence> {
     Some(Evidence::new("ConfigMap/aws-auth", "metadata.creationTimestamp", observed, because))
 }
 
-fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence) -> Opinion {
+fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence) -> Option<Opinion> {
     let roles = &auth.read.roles;
     let names: Vec<_> = roles.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect();
     let mapped = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     let machine = match (case.node, case.claim) {
         (Some(node), _) => format!("Node {}", node.name()),
         (None, Some(claim)) => format!("NodeClaim {}", claim.name()),
-        (None, None) => return Opinion::Silent,
+        (None, None) => return None,
     };
     let what = match (lost.role, lost.entry) {
         (Some(role), None) => format!("maps no entry for {role}, the role of {machine}"),
@@ -279,15 +265,13 @@ fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence
         "Add the node roles again, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and \
          system:nodes. The kubelets reconnect by themselves. Then find out which tool writes the whole ConfigMap.",
     )
-    .step(
-        Risk::Mutating,
+    .change(
         format!("Add such a line to mapRoles for each node role: {}", commands::map_role(&arn)),
-        Some(commands::EDIT_AWS_AUTH.to_owned()),
+        commands::EDIT_AWS_AUTH.to_owned(),
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which tool wrote the ConfigMap",
-        Some("kubectl get configmap -n kube-system aws-auth -o yaml --show-managed-fields".to_owned()),
+        "kubectl get configmap -n kube-system aws-auth -o yaml --show-managed-fields".to_owned(),
     );
     if confidence == Confidence::Certain {
         return finding.into();

@@ -1,42 +1,29 @@
 //! The authenticator cannot parse mapRoles at all, so every role mapping is gone at once.
 
-use crate::api::{Blame, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::facts::aws_auth_role;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::aws_auth::Verdict;
 use readers::source_text;
 
-pub static RULE: Rule = Rule {
-    cause: "AwsAuthUnreadable",
+rule! {
+    cause: AwsAuthUnreadable,
     summary: "mapRoles of the aws-auth ConfigMap is broken YAML, so no role is mapped any more",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::AwsObservations,
+    stages: [Join],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, AwsAuth, Events, CertificateSigningRequests, Deployments, AwsObservations,
     ],
     lint: true,
     versions: "all, in clusters whose authentication mode includes the ConfigMap",
-    page: include_str!("../../../pages/AwsAuthUnreadable.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let question = match aws_auth_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
     let Verdict::Broken(broken) = question.auth.read.judge(question.role) else {
-        return Opinion::Silent;
+        return None;
     };
     let text = &question.auth.map_roles;
     let place = source_text::position(text, broken.span.start);
@@ -61,6 +48,6 @@ fn check(case: &Case) -> Opinion {
             .at(text, broken.span),
     )
     .fix("Correct mapRoles of ConfigMap aws-auth. The mappings work again within seconds.")
-    .step(Risk::Mutating, format!("Correct line {} of mapRoles", place.line), Some(commands::EDIT_AWS_AUTH.to_owned()))
+    .change(format!("Correct line {} of mapRoles", place.line), commands::EDIT_AWS_AUTH.to_owned())
     .into()
 }

@@ -1,30 +1,23 @@
 //! The instance profile gives the instance no role, so its kubelet has no credentials for the API server.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::{AwsAnswer, PROFILE};
 use crate::explain::repair;
 use crate::facts::node_role;
 use crate::objects::InstanceProfile;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "MachineGetsNoCredentials",
+rule! {
+    cause: MachineGetsNoCredentials,
     summary: "The instance profile is gone or has no role, or the role does not let EC2 hand out its credentials",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClasses, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClasses, AwsObservations],
     versions: "all; seen only if nodewhy may ask IAM (--aws)",
-    page: include_str!("../../../pages/MachineGetsNoCredentials.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(profile) = node_role::profile_name(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let profile = node_role::profile_name(case)?;
     let aws = case.cluster.aws();
     match aws.instance_profile(profile) {
         // EC2 returned an instance of the cluster, so the account is the right one.
@@ -35,9 +28,9 @@ fn check(case: &Case) -> Opinion {
         }
         AwsAnswer::Found(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(true), .. }, _) => {
             let because = format!("the instance profile {profile} has the role {arn}, which EC2 may assume");
-            aws.observation(PROFILE, profile).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because))
+            aws.observation(PROFILE, profile).map(|seen| Opinion::ruled_out(seen, because))
         }
-        AwsAnswer::Found(..) | AwsAnswer::Absent(_) | AwsAnswer::NotAsked | AwsAnswer::Refused(_) => Opinion::Silent,
+        AwsAnswer::Found(..) | AwsAnswer::Absent(_) | AwsAnswer::NotAsked | AwsAnswer::Refused(_) => None,
     }
 }
 
@@ -67,15 +60,13 @@ fn gone(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
         "Recreate the instance profile with the node role in it, or name another profile in the node class. Then \
          replace the instance.",
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Recreate the instance profile",
-        Some(format!("aws iam create-instance-profile --instance-profile-name {profile}")),
+        format!("aws iam create-instance-profile --instance-profile-name {profile}"),
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Add the node role to it",
-        Some(format!("aws iam add-role-to-instance-profile --instance-profile-name {profile} --role-name {role}")),
+        format!("aws iam add-role-to-instance-profile --instance-profile-name {profile} --role-name {role}"),
     );
     repair::or_replace(case, finding)
 }
@@ -98,10 +89,9 @@ fn empty(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
         "Add the node role to the instance profile {profile}. If the role was deleted, recreate it first, and its \
          access entry too."
     ))
-    .step(
-        Risk::Mutating,
+    .change(
         "Add the role to the profile",
-        Some(format!("aws iam add-role-to-instance-profile --instance-profile-name {profile} --role-name {role}")),
+        format!("aws iam add-role-to-instance-profile --instance-profile-name {profile} --role-name {role}"),
     )
 }
 
@@ -120,15 +110,13 @@ fn not_trusted(case: &Case, profile: &str, arn: &str, at: Option<DateTime<Utc>>)
     )
     .blaming(Blame::object("", "IAMRole", role))
     .fix(format!("Change the trust policy of {role} to allow sts:AssumeRole to the service ec2.amazonaws.com."))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which principals it trusts",
-        Some(format!("aws iam get-role --role-name {role} --query Role.AssumeRolePolicyDocument")),
+        format!("aws iam get-role --role-name {role} --query Role.AssumeRolePolicyDocument"),
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Correct it",
-        Some(format!("aws iam update-assume-role-policy --role-name {role} --policy-document file://trust.json")),
+        format!("aws iam update-assume-role-policy --role-name {role} --policy-document file://trust.json"),
     )
 }
 

@@ -1,44 +1,27 @@
 //! The kubelet is authenticated but may not create the Node with its own name.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::facts::aws_auth_role::{self, SessionEntry};
 use crate::facts::kubelet_without_node::{Attribution, of_this_machine};
 use crate::facts::webhook;
 use crate::objects::Webhook;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeNameRefused",
+rule! {
+    cause: NodeNameRefused,
     summary: "The kubelet authenticates, but the API server refuses to let it create a Node with its name",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::MutatingWebhooks,
-        Input::ValidatingWebhooks,
-        Input::AwsObservations,
+    stages: [Join],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, AwsAuth, Events, CertificateSigningRequests, Deployments, MutatingWebhooks,
+        ValidatingWebhooks, AwsObservations,
     ],
-    lint: false,
     versions: "all",
-    page: include_str!("../../../pages/NodeNameRefused.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(claim) = case.claim else { return Opinion::Silent };
-    let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
-    let Some((name, event, whose)) = of_this_machine(case, launched) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let claim = case.claim?;
+    let launched = claim.true_since("Launched")?;
+    let (name, event, whose) = of_this_machine(case, launched)?;
     let head = format!(
         "The kubelet of NodeClaim {} runs and is authenticated, but is not allowed to create its Node {name}",
         claim.name()
@@ -75,8 +58,7 @@ fn check(case: &Case) -> Opinion {
         "Make the kubelet's name the instance's private DNS name. Remove a hostname override or a custom domain name \
          in the DHCP options, and use an AMI that asks EC2 for the name.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "Compare the name with the instance's private DNS name",
         claim.instance_id().map(|id| {
             format!(
@@ -138,5 +120,5 @@ fn of_mapping(finding: Finding, mapping: &SessionEntry<'_>) -> Finding {
         ))
         .with(mapping.evidence())
         .fix("Change the username of the entry to system:node:{{EC2PrivateDNSName}}.")
-        .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
+        .change("Correct the entry", commands::EDIT_AWS_AUTH.to_owned())
 }

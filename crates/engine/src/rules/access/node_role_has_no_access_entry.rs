@@ -3,9 +3,6 @@
 //! Without an answer of EKS, only a class of EKS Auto Mode shows it: its role is the only difference from a class whose
 //! nodes join.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::{auto_mode_entry, commands};
@@ -13,32 +10,21 @@ use crate::facts::access_entry::{self, EntryState};
 use crate::facts::node_role;
 use crate::facts::role_in_use;
 use crate::objects::NodeClass;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use std::collections::BTreeSet;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeRoleHasNoAccessEntry",
+rule! {
+    cause: NodeRoleHasNoAccessEntry,
     summary: "The node role has no access entry, and aws-auth does not replace it",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::AwsObservations,
+    stages: [Join],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, AwsAuth, Events, CertificateSigningRequests, Deployments, AwsObservations,
     ],
-    lint: false,
     versions: "all; Certain only if nodewhy may ask EKS (--aws)",
-    page: include_str!("../../../pages/NodeRoleHasNoAccessEntry.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(role) = node_role::name(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let role = node_role::name(case)?;
     let Some(cluster) = case.cluster_name() else { return by_contrast(case, role) };
     let (at, mode) = match access_entry::entry_state(case, role) {
         EntryState::Missing { at, mode } => (at, mode),
@@ -52,12 +38,12 @@ fn check(case: &Case) -> Opinion {
         EntryState::Unseen => return by_contrast(case, role),
     };
     if let Some(let_in) = role_in_use::is_let_in(case) {
-        return let_in.excludes(role);
+        return Some(let_in.excludes(role));
     }
     let reads_aws_auth = mode.reads_aws_auth() && case.goes_by(Input::AwsAuth);
     let confidence = match (reads_aws_auth, case.cluster.aws_auth(), case.cluster.missing(Input::AwsAuth)) {
         // Other rules judge what aws-auth says about the role.
-        (true, Some(_), _) => return Opinion::Silent,
+        (true, Some(_), _) => return None,
         (true, None, Some(_)) => Confidence::Possible,
         (true, None, None) | (false, ..) => Confidence::Certain,
     };
@@ -97,22 +83,21 @@ fn check(case: &Case) -> Opinion {
     }))
     .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix(format!("Create an access entry of type {wanted} for the node role."))
-    .step(
-        Risk::Mutating,
+    .change(
         "Create the access entry",
-        Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")),
+        format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}"),
     )
     .into()
 }
 
 /// Nodes of an Auto Mode class join only with an access entry, and EKS makes it only for the role of its own NodePools.
 // Amazon EKS user guide, Create a Node Class for Amazon EKS, "Create node class access entry"
-fn by_contrast(case: &Case, role: &str) -> Opinion {
-    let Some(class) = case.class().filter(|class| class.is_auto_mode()) else { return Opinion::Silent };
+fn by_contrast(case: &Case, role: &str) -> Option<Opinion> {
+    let class = case.class().filter(|class| class.is_auto_mode())?;
     if role_in_use::is_let_in(case).is_some() || has_joined(case, node_role::identity(class)) {
-        return Opinion::Silent;
+        return None;
     }
-    let Some((other, node)) = working_twin(case, class) else { return Opinion::Silent };
+    let (other, node) = working_twin(case, class)?;
     let theirs = node_role::identity(other).unwrap_or_default();
     let wanted = access_entry::type_for(case);
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
@@ -137,13 +122,12 @@ fn by_contrast(case: &Case, role: &str) -> Opinion {
     ))
     .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix(format!("Create an access entry of type {wanted} for the node role. Delete one of another type first."))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "Look at the access entry and its type",
-        Some(format!(
+        format!(
             "aws eks describe-access-entry --cluster-name {cluster} --principal-arn {}",
             commands::role_arn(role, None)
-        )),
+        ),
     );
     ask_the_instance(case, auto_mode_entry::authorize(case, finding, role)).into()
 }

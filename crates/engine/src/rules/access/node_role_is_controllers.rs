@@ -1,29 +1,23 @@
 //! The node class gives nodes the role of Karpenter's own controller.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::facts::controller_role;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeRoleIsControllers",
+rule! {
+    cause: NodeRoleIsControllers,
     summary: "spec.role of the EC2NodeClass is the role of Karpenter's controller",
-    stages: &[Stage::Launch, Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::ServiceAccounts],
+    stages: [Launch, Join],
+    reads: [NodeClaims, NodeClasses, ServiceAccounts],
     lint: true,
     versions: "all, if Karpenter gets its role through IRSA",
-    page: include_str!("../../../pages/NodeRoleIsControllers.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some((account, arn)) = controller_role::as_node_role(case) else { return Opinion::Silent };
-    let Some(class) = case.class() else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (account, arn) = controller_role::as_node_role(case)?;
+    let class = case.class()?;
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with this role", sibling.name()));
+        return Some(Opinion::ruled_out(sibling, format!("NodeClaim {} joined with this role", sibling.name())));
     }
     let (name, namespace) = (class.name(), account.metadata.namespace.as_deref().unwrap_or("kube-system"));
     Finding::new(
@@ -52,12 +46,11 @@ fn check(case: &Case) -> Opinion {
          role in aws-auth or with an access entry: every pod on those nodes could then launch and terminate instances.",
         class.kind
     ))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See the controller's role",
-        Some(format!("kubectl get serviceaccount -n {namespace} {} -o yaml", account.metadata.name)),
+        format!("kubectl get serviceaccount -n {namespace} {} -o yaml", account.metadata.name),
     )
-    .step(Risk::Mutating, "Give the nodes their own role", Some(commands::edit(class)))
+    .change("Give the nodes their own role", commands::edit(class))
     .ask_aws(
         format!("Does {arn} trust ec2.amazonaws.com?"),
         format!(

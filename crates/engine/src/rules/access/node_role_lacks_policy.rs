@@ -1,32 +1,18 @@
 //! The node role has no policy that allows the instance to ask EC2 for its name.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::ROLE_POLICIES;
 use crate::facts::{node_role, role_in_use};
 use crate::objects::RolePolicies;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeRoleLacksPolicy",
+rule! {
+    cause: NodeRoleLacksPolicy,
     summary: "The node role has no policy that permits ec2:DescribeInstances, which the instance calls before it joins",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::AwsObservations,
-    ],
-    lint: false,
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses, Events, CertificateSigningRequests, AwsObservations],
     versions: "all; seen only if nodewhy may ask IAM (--aws)",
-    page: include_str!("../../../pages/NodeRoleLacksPolicy.md"),
-    check,
-};
+}
 
 /// AWS's own policies for nodes that do not permit the call. Other policies are not evaluated.
 /// Source: AWS managed policy reference, 2026-01.
@@ -46,18 +32,18 @@ pub fn role_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     node_role::name(case)
 }
 
-fn check(case: &Case) -> Opinion {
-    let Some(role) = role_in_question(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let role = role_in_question(case)?;
     let aws = case.cluster.aws();
-    let Some((policies, at)) = aws.role_policies(role).known() else { return Opinion::Silent };
+    let (policies, at) = aws.role_policies(role).known()?;
     if !lack(policies) {
         let is_meant = policies.attached.iter().any(|arn| name(arn) == "AmazonEKSWorkerNodePolicy");
         let because = format!("the node role {role} has AmazonEKSWorkerNodePolicy");
         let seen = aws.observation(ROLE_POLICIES, role).filter(|_| is_meant);
-        return seen.map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because));
+        return seen.map(|seen| Opinion::ruled_out(seen, because));
     }
     if let Some(let_in) = role_in_use::is_let_in(case) {
-        return let_in.excludes(role);
+        return Some(let_in.excludes(role));
     }
     let names: Vec<&str> = policies.attached.iter().map(|arn| name(arn)).collect();
     let shown = if names.is_empty() { "no policy at all".to_owned() } else { names.join(", ") };
@@ -81,13 +67,12 @@ fn check(case: &Case) -> Opinion {
         "Attach AmazonEKSWorkerNodePolicy to {role}. AmazonEKSWorkerNodeMinimalPolicy is for EKS Auto Mode, whose \
          nodes do not ask."
     ))
-    .step(
-        Risk::Mutating,
+    .change(
         "Attach it",
-        Some(format!(
+        format!(
             "aws iam attach-role-policy --role-name {role} --policy-arn \
              arn:{partition}:iam::aws:policy/AmazonEKSWorkerNodePolicy"
-        )),
+        ),
     )
     .into()
 }

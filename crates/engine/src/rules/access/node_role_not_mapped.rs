@@ -1,38 +1,24 @@
 //! aws-auth maps other roles, but not the role of the nodes.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::facts::access_entry::{self, EntryState};
 use crate::facts::aws_auth_role;
 use crate::facts::controller_role;
 use crate::facts::node_role;
 use crate::facts::told_by_aws::or_ask;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::aws_auth::{Miss, NODES_GROUP, RoleMapping, Verdict};
 
-pub static RULE: Rule = Rule {
-    cause: "NodeRoleNotMapped",
+rule! {
+    cause: NodeRoleNotMapped,
     summary: "The node role is mapped neither in aws-auth nor, as far as nodewhy can see, by an access entry",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::ServiceAccounts,
-        Input::AwsObservations,
+    stages: [Join],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, AwsAuth, Events, CertificateSigningRequests, Deployments, ServiceAccounts,
+        AwsObservations,
     ],
-    lint: false,
     versions: "all, in clusters whose authentication mode includes the ConfigMap",
-    page: include_str!("../../../pages/NodeRoleNotMapped.md"),
-    check,
-};
+}
 
 /// What aws-auth maps instead of the node role: the role of Karpenter's controller, a name like it, or other roles.
 fn summary(role: &str, controller: Option<&str>, similar: Option<&RoleMapping>, mapped: &str) -> String {
@@ -53,31 +39,31 @@ fn summary(role: &str, controller: Option<&str>, similar: Option<&RoleMapping>, 
     }
 }
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let question = match aws_auth_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
     // A profile's name that is not mapped may belong to a role that is mapped under another name.
     if question.profile_only {
-        return Opinion::Silent;
+        return None;
     }
     // Mapping it would let every pod of a node launch instances.
     if controller_role::as_node_role(case).is_some() {
-        return Opinion::Silent;
+        return None;
     }
     let role = question.role;
     let auth = &question.auth.read;
     let similar = match auth.judge(role) {
         Verdict::Unmapped => None,
         Verdict::NearMiss { entry, miss: Miss::Similar { .. } } => Some(entry),
-        Verdict::Broken(_) | Verdict::Dropped { .. } | Verdict::NearMiss { .. } => return Opinion::Silent,
-        _ => return Opinion::ruled_out(question.auth, format!("aws-auth has an entry for {role}")),
+        Verdict::Broken(_) | Verdict::Dropped { .. } | Verdict::NearMiss { .. } => return None,
+        _ => return Some(Opinion::ruled_out(question.auth, format!("aws-auth has an entry for {role}"))),
     };
     let node_entries: Vec<_> = auth.roles.iter().filter(|r| r.has_group(NODES_GROUP)).collect();
     // No node is authorized by aws-auth here: access entries are in use, and nodewhy cannot see whether one fits.
     if node_entries.is_empty() && similar.is_none() && !question.has_no_entry {
-        return Opinion::Silent;
+        return None;
     }
     let controller = case
         .cluster
@@ -113,21 +99,13 @@ fn check(case: &Case) -> Opinion {
         "Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups \
          system:bootstrappers and system:nodes. Or create an access entry of type {type_} for it."
     ))
-    .step(
-        Risk::Mutating,
-        format!("Add this line to mapRoles: {}", commands::map_role(&arn)),
-        Some(commands::EDIT_AWS_AUTH.to_owned()),
-    );
+    .change(format!("Add this line to mapRoles: {}", commands::map_role(&arn)), commands::EDIT_AWS_AUTH.to_owned());
     let finding = if matches!(access_entry::entry_state(case, role), EntryState::NotRead) {
         finding
     } else {
         let command =
             format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}");
-        finding.step(
-            Risk::Mutating,
-            "Or authorize the role with an access entry, if the cluster reads them",
-            Some(command),
-        )
+        finding.change("Or authorize the role with an access entry, if the cluster reads them", command)
     };
     let finding = match access_entry::entry_state(case, role) {
         EntryState::Missing { at, .. } => finding.with(

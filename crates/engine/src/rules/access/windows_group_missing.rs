@@ -1,50 +1,40 @@
 //! aws-auth authorizes the Windows kubelet as a node, but gives its kube-proxy no rights.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::explain::commands;
 use crate::facts::access_entry::{self, EntryState};
 use crate::facts::node_role;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::node_events::{Sandbox, refused_sandbox};
 use readers::aws_auth::{Verdict, WINDOWS_GROUP};
 
-pub static RULE: Rule = Rule {
-    cause: "WindowsGroupMissing",
+rule! {
+    cause: WindowsGroupMissing,
     summary: "The entry of a Windows node role in aws-auth lacks eks:kube-proxy-windows, so no pod gets a network",
-    stages: &[Stage::Ready],
-    reads: &[
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::Pods,
-        Input::CertificateSigningRequests,
-        Input::Deployments,
-        Input::AwsObservations,
-    ],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClasses, AwsAuth, Events, Pods, CertificateSigningRequests, Deployments, AwsObservations],
     versions: "all, in clusters whose authentication mode includes the ConfigMap",
-    page: include_str!("../../../pages/WindowsGroupMissing.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if case.wait.symptom != Symptom::PodsRefused {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(node) = case.node.filter(|node| node.is_windows()) else { return Opinion::Silent };
-    let (Some(role), Some(auth)) = (node_role::name(case), case.cluster.aws_auth()) else { return Opinion::Silent };
-    let Verdict::Mapped(entry) = auth.read.judge(role) else { return Opinion::Silent };
+    let node = case.node.filter(|node| node.is_windows())?;
+    let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth()?);
+    let Verdict::Mapped(entry) = auth.read.judge(role) else { return None };
     if entry.has_group(WINDOWS_GROUP) {
-        return Opinion::ruled_out(auth, format!("the entry of {role} in aws-auth has the group {WINDOWS_GROUP}"));
+        return Some(Opinion::ruled_out(
+            auth,
+            format!("the entry of {role} in aws-auth has the group {WINDOWS_GROUP}"),
+        ));
     }
     let refusals = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Network));
-    let Some(event) = refusals.max_by_key(|e| e.last_seen()) else { return Opinion::Silent };
+    let event = refusals.max_by_key(|e| e.last_seen())?;
     if let Some(pod) = case.pods().find(|pod| pod.status.phase == "Running" && !pod.spec.host_network) {
-        return Opinion::ruled_out(pod, format!("pod {} has a network on Node {}", pod.metadata.name, node.name()));
+        return Some(Opinion::ruled_out(
+            pod,
+            format!("pod {} has a network on Node {}", pod.metadata.name, node.name()),
+        ));
     }
     // kube-proxy has the kubelet's identity, which the kubelet's certificate requests show.
     let username = format!("system:node:{}", node.name());
@@ -53,10 +43,10 @@ fn check(case: &Case) -> Opinion {
     // An access entry takes precedence over the ConfigMap, and an entry of this type brings the group.
     let proven = match (access_entry::entry_state(case, role), csr) {
         (EntryState::Fits(own), _) if own.type_ == "EC2_WINDOWS" => {
-            return Opinion::Silent;
+            return None;
         }
         (_, Some(csr)) if csr.spec.groups.iter().any(|group| group == WINDOWS_GROUP) => {
-            return Opinion::ruled_out(csr, format!("its kubelet has the group {WINDOWS_GROUP}"));
+            return Some(Opinion::ruled_out(csr, format!("its kubelet has the group {WINDOWS_GROUP}")));
         }
         (EntryState::Missing { .. } | EntryState::NotRead, _) | (_, Some(_)) => {
             case.cluster.missing(Input::Pods).is_none()
@@ -96,7 +86,7 @@ fn check(case: &Case) -> Opinion {
         "Add the group {WINDOWS_GROUP} to the entry of {role}. If you create a managed node group later, it may remove \
          the group again. An access entry of type EC2_WINDOWS lasts."
     ))
-    .step(Risk::Mutating, format!("Add {WINDOWS_GROUP} to its groups"), Some(commands::EDIT_AWS_AUTH.to_owned()));
+    .change(format!("Add {WINDOWS_GROUP} to its groups"), commands::EDIT_AWS_AUTH.to_owned());
     let finding = finding.with_all(csr.map(|csr| {
         Evidence::new(
             format!("CertificateSigningRequest/{}", csr.metadata.name),

@@ -1,29 +1,22 @@
 //! The node class moved to a new image, Karpenter replaces healthy nodes, and the replacements cannot start.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::commands;
 use crate::explain::image_drift::{self, Replaced, Replacement, is_of};
 use crate::explain::launch_error::{self, LaunchError};
 use crate::facts::told_by_aws::or_ask;
-use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::Karpenter;
 use std::collections::BTreeSet;
 
-pub static RULE: Rule = Rule {
-    cause: "AmiDriftReplacementsFail",
+rule! {
+    cause: AmiDriftReplacementsFail,
     summary: "Karpenter replaces NodeClaims because the image drifted, and the new image cannot start",
-    stages: &[Stage::Launch, Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Launch, Join],
+    reads: [NodeClaims, NodeClasses, Deployments, AwsObservations],
     versions: "all; only AWS provider 1.2.1 and earlier select images that are still pending",
-    page: include_str!("../../../pages/AmiDriftReplacementsFail.md"),
-    check,
-};
+}
 
 /// The machines of the class that have this image and are not being deleted, always including this one.
 fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> usize {
@@ -42,8 +35,8 @@ fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> u
     failing.len() + usize::from(!own)
 }
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
     let arch = claim.fixed("kubernetes.io/arch");
     let Replacement { old, drifted, new, launched, fate } = match image_drift::replacement(case, claim, class) {
         Ok(replacement) => replacement,
@@ -84,15 +77,14 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
     .fix(fix(case, launched, &old.status.image_id))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See the state of the new image",
-        Some(format!(
+        format!(
             "aws ec2 describe-images --image-ids {new} --include-deprecated --query \
              'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'"
-        )),
+        ),
     )
-    .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[&old.status.image_id])));
+    .change("Pin the old image", commands::pin(class, &[&old.status.image_id]));
     finding = or_ask(
         finding,
         case.cluster.aws().image(new),

@@ -1,32 +1,25 @@
 //! Nodes with one image never join, while nodes with another image of the same class do.
 
-use crate::api::{Blame, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::commands;
 use crate::explain::contrast;
 use crate::explain::image_drift;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "ImageNeverJoins",
+rule! {
+    cause: ImageNeverJoins,
     summary: "Nodes with one image never join while nodes with another do: the image is broken, or does not fit its \
               user data",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, AwsAuth, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/ImageNeverJoins.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(class), Some(claim)) = (case.class(), case.claim) else { return Opinion::Silent };
-    let Some((split, confidence)) = contrast::suspicion(case, "image", &[]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (class, claim) = (case.class()?, case.claim?);
+    let (split, confidence) = contrast::suspicion(case, "image", &[])?;
     // If Karpenter replaces nodes for the new image, another rule says more.
     if image_drift::replacement(case, claim, class).is_ok() {
-        return Opinion::Silent;
+        return None;
     }
     let latest =
         class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
@@ -50,6 +43,6 @@ fn check(case: &Case) -> Opinion {
         .with(image_drift::selected(class, split.value))
         .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
         .fix(fix)
-        .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[split.elsewhere])))
+        .change("Pin the old image", commands::pin(class, &[split.elsewhere]))
         .into()
 }

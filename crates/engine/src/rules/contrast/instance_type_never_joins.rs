@@ -1,30 +1,23 @@
 //! Nodes with one instance type or architecture never join, while nodes with others do.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::contrast;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::logged;
 use crate::objects::NodeClaim;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "InstanceTypeNeverJoins",
+rule! {
+    cause: InstanceTypeNeverJoins,
     summary: "Nodes of one instance type or architecture never join, while others of the class do",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, AwsAuth, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/InstanceTypeNeverJoins.md"),
-    check,
-};
+}
 
 const TYPE: &str = "node.kubernetes.io/instance-type";
 
-fn check(case: &Case) -> Opinion {
-    let (Some(class), Some(claim)) = (case.class(), case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (class, claim) = (case.class()?, case.claim?);
     let finding = if let Some(finding) = swapping(case, claim) {
         finding
     } else {
@@ -33,7 +26,7 @@ fn check(case: &Case) -> Opinion {
         let widest = ["architecture", "instance family", "instance type"]
             .into_iter()
             .find_map(|what| contrast::suspicion(case, what, &kinds));
-        let Some((split, confidence)) = widest else { return Opinion::Silent };
+        let (split, confidence) = widest?;
         // For a family or an architecture, perhaps only one type was tried.
         let type_ = claim.metadata.label(TYPE).filter(|type_| *type_ != split.value);
         let all = type_.filter(|type_| contrast::splits(case).any(|s| s.value == *type_ && s.failed == split.failed));
@@ -55,10 +48,10 @@ fn check(case: &Case) -> Opinion {
     let finding = match claim.node_pool() {
         Some(pool) => finding
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
-            .step(Risk::Mutating, "Exclude the type", Some(format!("kubectl edit nodepool {pool}"))),
+            .change("Exclude the type", format!("kubectl edit nodepool {pool}")),
         None => finding,
     };
-    finding.step(Risk::Inspect, "Read the console output of this instance", logged::command(case)).into()
+    finding.inspect("Read the console output of this instance", logged::command(case)).into()
 }
 
 /// Types of the first generations come with swap, and the kubelet refuses to start with swap on.

@@ -1,33 +1,23 @@
 //! Pods fail on every Ready Node with one image, at a step that succeeds on Nodes with another.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
 use crate::case::by_image::{ByImage, by_image};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::explain::agent_chain::last_words;
 use crate::facts::kernel_module;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use std::collections::BTreeSet;
 
-pub static RULE: Rule = Rule {
-    cause: "PodsFailOnImage",
+rule! {
+    cause: PodsFailOnImage,
     summary: "Nodes with one image are Ready, but pods fail there at a step that succeeds with another image, for \
               example because a kernel module is missing",
-    stages: &[Stage::Ready],
-    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses, Input::NodePools, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClaims, Nodes, NodeClasses, NodePools, Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/PodsFailOnImage.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::PodsFailOnImage) else {
-        return Opinion::Silent;
-    };
-    let Some(found) = by_image(case.cluster, node, case.now) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::PodsFailOnImage)?;
+    let found = by_image(case.cluster, node, case.now)?;
     let ByImage { pod, own, failing, other, well, .. } = &found;
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
     let said = last_words(&found.said).trim_end_matches('.').to_owned();
@@ -68,12 +58,8 @@ fn check(case: &Case) -> Opinion {
             "{kernel}Pin the working image ({other}) for these pods. Or use user data to load the kernel module or \
              install what is missing."
         ))
-        .step(Risk::Inspect, "See the pod's message", Some(format!("kubectl describe pod -n {namespace} {name}")))
-        .step(
-            Risk::Inspect,
-            "Read its log",
-            Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")),
-        )
+        .inspect("See the pod's message", format!("kubectl describe pod -n {namespace} {name}"))
+        .inspect("Read its log", format!("kubectl logs -n {namespace} {name} --all-containers --tail=50"))
         .unknown(
             "Which kernel module, program or setting does this image lack that the other has?",
             format!(

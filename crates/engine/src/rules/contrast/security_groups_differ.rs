@@ -1,32 +1,25 @@
 //! No node of this node class has joined, and the class lacks a security group that all classes with working nodes
 //! have.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
-use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodeClass, SecurityGroup};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use std::collections::BTreeSet;
 
-pub static RULE: Rule = Rule {
-    cause: "SecurityGroupsDiffer",
+rule! {
+    cause: SecurityGroupsDiffer,
     summary: "No node of this class joins, and it lacks a security group that classes with working nodes have",
-    stages: &[Stage::Join],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/SecurityGroupsDiffer.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(class) = case.class() else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let class = case.class()?;
     let own: BTreeSet<&SecurityGroup> = class.status.security_groups.iter().collect();
     if own.is_empty() || case.class_members().is_none_or(|p| !p.joined().is_empty()) {
-        return Opinion::Silent;
+        return None;
     }
     // The API server may reject nodes with another role for that reason.
     let same_identity =
@@ -40,7 +33,7 @@ fn check(case: &Case) -> Opinion {
         })
         .filter(|c| (same_boot(c, class) || same_subnet(c, class)) && joins(case, c))
         .collect();
-    let [first, ..] = joining.as_slice() else { return Opinion::Silent };
+    let [first, ..] = joining.as_slice() else { return None };
     let missing: Vec<&SecurityGroup> = first
         .status
         .security_groups
@@ -48,12 +41,10 @@ fn check(case: &Case) -> Opinion {
         .filter(|group| !has(class, group) && joining.iter().all(|c| has(c, group)))
         .collect();
     let Some(group) = missing.iter().find(|g| is_clusters(g)).or(missing.first()) else {
-        let Some(like) = joining.iter().find(|c| c.status.security_groups.iter().all(|group| has(class, group))) else {
-            return Opinion::Silent;
-        };
+        let like = joining.iter().find(|c| c.status.security_groups.iter().all(|group| has(class, group)))?;
         let (own, like_name) = (class.name(), like.name());
         let because = format!("{} {own} has the security groups of {like_name}, whose nodes join", class.kind);
-        return Opinion::ruled_out(*like, because);
+        return Some(Opinion::ruled_out(*like, because));
     };
     // If nothing else differs that a kubelet depends on.
     let alike = joining.iter().any(|c| same_boot(c, class) && same_subnet(c, class));
@@ -85,20 +76,15 @@ fn check(case: &Case) -> Opinion {
         "Select the cluster's security group. Or open 443 to the control plane and 10250 from it in the selected \
          group, and let the control plane's group admit it too.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "Compare the rules of the groups",
-        Some(format!(
+        format!(
             "aws ec2 describe-security-group-rules --filters Name=group-id,Values={},{}",
             own.iter().map(|g| g.id.as_str()).collect::<Vec<_>>().join(","),
             group.id
-        )),
+        ),
     )
-    .step(
-        Risk::Mutating,
-        "Select the group",
-        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
-    );
+    .change("Select the group", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()));
     ask_the_instance(case, finding).into()
 }
 

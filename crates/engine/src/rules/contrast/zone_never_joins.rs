@@ -1,26 +1,19 @@
 //! Nodes in one zone never join, while nodes in other zones do: the subnet has no route to the cluster.
 
-use crate::api::{Blame, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::contrast;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "ZoneNeverJoins",
+rule! {
+    cause: ZoneNeverJoins,
     summary: "Nodes in one zone never join while nodes in other zones do: its subnet has no route to the cluster",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, AwsAuth, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/ZoneNeverJoins.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(class), Some(_)) = (case.class(), case.claim) else { return Opinion::Silent };
-    let Some((split, confidence)) = contrast::suspicion(case, "zone", &[]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (class, _) = (case.class()?, case.claim?);
+    let (split, confidence) = contrast::suspicion(case, "zone", &[])?;
     let zone = split.value;
     let subnets: Vec<&str> = class.status.subnets.iter().filter(|s| s.zone == zone).map(|s| s.id.as_str()).collect();
     let where_ =
@@ -56,10 +49,9 @@ fn check(case: &Case) -> Opinion {
             "Does the subnet have the same default route, endpoints and public IPs as the others?",
             format!("aws ec2 {verb} --filters {filter}"),
         )
-        .step(
-            Risk::Mutating,
+        .change(
             "Exclude the subnet until nodes in it join",
-            Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
+            format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()),
         )
         .into()
 }

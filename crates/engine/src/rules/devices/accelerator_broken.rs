@@ -1,26 +1,19 @@
 //! The EKS node monitoring agent reports that the Node's GPU or Neuron device is broken.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::explain::commands;
 use crate::explain::repair;
 use crate::facts::requested_resources::missing;
 use crate::objects::Pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "AcceleratorBroken",
+rule! {
+    cause: AcceleratorBroken,
     summary: "The EKS node monitoring agent reports that the Node's GPU or Neuron device is broken",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Events, Input::Pods, Input::DaemonSets, Input::Deployments],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Events, Pods, DaemonSets, Deployments],
     versions: "all, with the EKS node monitoring agent",
-    page: include_str!("../../../pages/AcceleratorBroken.md"),
-    check,
-};
+}
 
 /// A part of the agent's reason, its meaning, and the fix.
 /// Source: eks-node-monitoring-agent v1.7.0 monitors/nvidia, monitors/neuron, reasons.yaml.
@@ -37,16 +30,16 @@ const REPORTS: &[(&str, &str)] = &[
     ("NeuronDMA", "the Neuron device's DMA engine has failed"),
 ];
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
-    let Some(broken) = node.condition("AcceleratedHardwareReady") else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
+    let broken = node.condition("AcceleratedHardwareReady")?;
     if !broken.is_false() {
         if !broken.is_true() {
-            return Opinion::Silent;
+            return None;
         }
         let because =
             format!("the node monitoring agent reports that the accelerator of Node {} is healthy", node.name());
-        return Opinion::ruled_out(node, because);
+        return Some(Opinion::ruled_out(node, because));
     }
     // If a Node waits for something else, that is its cause.
     let lacks_devices = || {
@@ -58,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     let is_reported = matches!(case.wait.symptom, Symptom::HardwareBroken | Symptom::RebootPending);
     let is_cause = is_reported || case.stage() == Stage::Initialize && lacks_devices();
     if !is_cause {
-        return Opinion::Silent;
+        return None;
     }
     let name = node.name();
     let evidence = Evidence::new(
@@ -93,18 +86,16 @@ fn check(case: &Case) -> Opinion {
         "Replace the node: pods on its accelerator fail, and restarting them does not help. Replacing drains the \
          node's pods first.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See the agent's events",
-        Some(format!("kubectl get events -A --field-selector involvedObject.kind=Node,involvedObject.name={name}")),
+        format!("kubectl get events -A --field-selector involvedObject.kind=Node,involvedObject.name={name}"),
     )
-    .step(
-        Risk::Destructive,
+    .destroy(
         "Replace the node (Karpenter or the drain evicts its pods first)",
-        Some(case.claim.map_or_else(
+        case.claim.map_or_else(
             || format!("kubectl drain --ignore-daemonsets --delete-emptydir-data {name}"),
             |c| format!("kubectl delete nodeclaim {}", c.name()),
-        )),
+        ),
     );
     repair::who_replaces(case, finding).into()
 }
@@ -138,11 +129,7 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
                 .field("spec.template.spec.tolerations"),
         )
         .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations).")
-        .step(
-            Risk::Mutating,
-            "Add the toleration (the add-on may remove it at its next update)",
-            Some(commands::tolerate(set, taint)),
-        ),
+        .change("Add the toleration (the add-on may remove it at its next update)", commands::tolerate(set, taint)),
         None if failing.is_some() || !replaced => unreachable_server(&head, failing, evidence),
         None => replaced_for_nothing(case, &head, name, evidence),
     }
@@ -165,14 +152,13 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
             "Get dcgm-server's pod running. Then restart the monitoring agent's pod on the Node, because the agent \
              does not clear the condition by itself.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See why it fails",
-            Some(format!(
+            format!(
                 "kubectl describe pod -n {} {}",
                 pod.metadata.namespace.as_deref().unwrap_or("default"),
                 pod.metadata.name
-            )),
+            ),
         )
         .step(
             Risk::LowRisk,
@@ -185,11 +171,7 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
                 "Get dcgm-server running on the Node, and run only one DCGM: the GPU operator installs its own. If the \
                  driver does not answer either, replace the node.",
             )
-            .step(
-                Risk::Inspect,
-                "See DCGM's DaemonSet",
-                Some(format!("kubectl describe daemonset -n kube-system {SERVER}")),
-            ),
+            .inspect("See DCGM's DaemonSet", format!("kubectl describe daemonset -n kube-system {SERVER}")),
     }
 }
 

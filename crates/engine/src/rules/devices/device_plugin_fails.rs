@@ -1,42 +1,25 @@
 //! Pods wait for devices of a Ready Node, but the component that reports the devices does not work there.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
 use crate::case::device_missing::{DeviceGap, DeviceMissing, device_missing};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::explain::agent_chain::of_pod;
 use crate::explain::driver_unit;
 use crate::explain::logged::{self, excerpt};
 use crate::objects::Pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::device_plugins::{MIG_CONFIG, MIG_SLICE, MIG_STATE, offers};
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "DevicePluginFails",
+rule! {
+    cause: DevicePluginFails,
     summary: "The Node is Ready without the devices that pods wait for: its device plugin or its driver does not work",
-    stages: &[Stage::Ready],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Ready],
+    reads: [Nodes, NodeClaims, NodePools, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "all",
-    page: include_str!("../../../pages/DevicePluginFails.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::DeviceMissing) else { return Opinion::Silent };
-    let Some(found) = device_missing(case.cluster, node) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::DeviceMissing)?;
+    let found = device_missing(case.cluster, node)?;
     let DeviceMissing { why, waiting, resource, .. } = found;
     let name = node.name();
     let waits = format!("{}/{}", waiting.metadata.namespace.as_deref().unwrap_or_default(), waiting.metadata.name);
@@ -46,7 +29,7 @@ fn check(case: &Case) -> Opinion {
     }
     let agent = match why {
         DeviceGap::Agent(agent) => agent,
-        DeviceGap::Uncut => return Opinion::Silent,
+        DeviceGap::Uncut => return None,
         DeviceGap::Blind(plugin) => return blind(case, &head, resource, plugin).into(),
         DeviceGap::NoPlugin => return without_plugin(case, &head, resource).into(),
         DeviceGap::Named(own) => return renamed(case, &head, (resource, own), &waits).into(),
@@ -78,11 +61,7 @@ fn without_plugin(case: &Case, head: &str, resource: &str) -> Finding {
         "Install the {whose} device plugin ({see}), or use an image or add-on that contains it. With Auto Mode, it is \
          part of the node."
     ))
-    .step(
-        Risk::Inspect,
-        "See what the Node offers",
-        Some(format!("kubectl get node {node} -o jsonpath='{{.status.allocatable}}'")),
-    )
+    .inspect("See what the Node offers", format!("kubectl get node {node} -o jsonpath='{{.status.allocatable}}'"))
     .unknown("Is there a device plugin under another name?", "kubectl get daemonsets -A")
 }
 
@@ -124,11 +103,7 @@ fn blind(case: &Case, head: &str, resource: &str, plugin: &Pod) -> Finding {
     // No Kubernetes object selects the image of a node group's nodes.
     .blaming(case.class_field("spec.amiSelectorTerms"))
     .fix(fix)
-    .step(
-        Risk::Inspect,
-        "See what the plugin logs",
-        Some(format!("kubectl logs -n {namespace} {pod} --all-containers --tail=50")),
-    );
+    .inspect("See what the plugin logs", format!("kubectl logs -n {namespace} {pod} --all-containers --tail=50"));
     let finding =
         told.into_iter().fold(finding, |finding, root| finding.with(logged::told(root.fact, "the plugin logs it")));
     match unit {
@@ -157,10 +132,9 @@ fn renamed(case: &Case, head: &str, (resource, own): (&str, &str), waits: &str) 
     match plugin.and_then(|pod| Some((pod, pod.daemon_set()?))) {
         Some((pod, set)) => {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-            finding.blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace)).step(
-                Risk::Inspect,
+            finding.blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace)).inspect(
                 "See which configuration it loaded",
-                Some(format!("kubectl logs -n {namespace} {} --all-containers --tail=100", pod.metadata.name)),
+                format!("kubectl logs -n {namespace} {} --all-containers --tail=100", pod.metadata.name),
             )
         }
         None => finding.blaming(case.node.map(|node| Blame::object("v1", "Node", node.name()))),
@@ -198,10 +172,9 @@ fn uncut(case: &Case, head: &str) -> Finding {
          do, restart the node, or let the MIG manager restart it (WITH_REBOOT=true). If this GPU has no such \
          configuration, name one that it has.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See the wanted configuration and its result",
-        Some(format!("kubectl get node {node} -o jsonpath='{{.metadata.labels}}'")),
+        format!("kubectl get node {node} -o jsonpath='{{.metadata.labels}}'"),
     )
-    .step(Risk::Inspect, "See why", see)
+    .inspect("See why", see)
 }

@@ -1,30 +1,21 @@
 //! A DRA driver that the node's pods request has published nothing for the Node.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::agent_chain::{of_pod, refused, without_pod};
 use crate::facts::placement;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "DraDriverSilent",
+rule! {
+    cause: DraDriverSilent,
     summary: "A DRA driver that pods requested has published no complete pool of resources for the Node",
-    stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
-    lint: false,
+    stages: [Initialize],
+    reads: [Nodes, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "Karpenter 1.14 and later with IGNORE_DRA_REQUESTS=false",
-    page: include_str!("../../../pages/DraDriverSilent.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node), Some(claim)) = (case.node.filter(|n| n.is_ready()), case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (node, claim) = (case.node.filter(|n| n.is_ready())?, case.claim?);
     // Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go (v1.14.1).
-    let Some(waits) = claim.condition("Initialized").filter(|c| c.reason == "DRADriverPoolsNotPublished") else {
-        return Opinion::Silent;
-    };
+    let waits = claim.condition("Initialized").filter(|c| c.reason == "DRADriverPoolsNotPublished")?;
     let driver = waits.message.split('"').nth(1).unwrap_or("unknown");
     let plugin = case.pods().filter(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
     let plugin = plugin.min_by_key(|p| (p.is_ready(), p.trouble().is_none()));
@@ -66,11 +57,7 @@ fn check(case: &Case) -> Opinion {
             ),
     };
     finding
-        .step(
-            Risk::Inspect,
-            "See what is published",
-            Some(format!("kubectl get resourceslices -o wide | grep {}", node.name())),
-        )
+        .inspect("See what is published", format!("kubectl get resourceslices -o wide | grep {}", node.name()))
         .unknown(
             "Does the driver's kubelet plugin run there?",
             format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name()),

@@ -1,8 +1,5 @@
 //! A resource that the node was launched for never appeared on the Node.
 
-use crate::api::{Blame, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::cluster_state::old_machines::devices;
 use crate::explain::agent_chain::{of_pod, without_pod};
@@ -15,35 +12,21 @@ use crate::explain::pull;
 use crate::facts::node_tallies;
 use crate::facts::placement;
 use crate::facts::requested_resources::{is_zero, missing};
-use crate::objects::input::Input;
 use crate::objects::{Container, DaemonSet, Node, NodeClaim, Pod, Requirement, Taint};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::vpc_cni;
 use readers::source_text::Span;
 use readers::userdata::Family;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub static RULE: Rule = Rule {
-    cause: "ExtendedResourceMissing",
+rule! {
+    cause: ExtendedResourceMissing,
     summary: "A requested resource (a GPU, an EFA device, a pod ENI) never appeared in the Node's allocatable",
-    stages: &[Stage::Initialize],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::NodeOverlays,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Deployments,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Initialize],
+    reads: [Nodes, NodeClaims, NodeClasses, NodeOverlays, Events, Pods, DaemonSets, Deployments, Logs],
     versions: "all",
-    page: include_str!("../../../pages/ExtendedResourceMissing.md"),
-    check,
-};
+}
 
 /// The component that advertises a resource.
 struct Advertiser {
@@ -169,17 +152,17 @@ fn by_agent(who: &str, agent: Explanation) -> Explanation {
     Explanation { why, ..agent }
 }
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (node, claim) = (case.node?, case.claim?);
     let missing = missing(claim, node);
     let Some(&first) = missing.iter().find(|name| ADVERTISERS.iter().any(|s| s.resource == **name)).or(missing.first())
     else {
         let because = format!("Node {} offers every resource that NodeClaim {} requested", node.name(), claim.name());
-        return Opinion::ruled_out(node, because);
+        return Some(Opinion::ruled_out(node, because));
     };
     // cpu and memory are missing only if the kubelet has not reported at all.
     if !node.is_ready() || missing.contains(&"cpu") || missing.contains(&"memory") {
-        return Opinion::Silent;
+        return None;
     }
     let list = missing.join(", ");
     let advertiser = ADVERTISERS.iter().find(|s| s.resource == first);
@@ -213,10 +196,9 @@ fn check(case: &Case) -> Opinion {
         "Install the component that advertises the resource on the Node, or stop requesting the resource.",
         |s| s.fix,
     ))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See what the Node offers",
-        Some(format!("kubectl get node {} -o jsonpath='{{.status.allocatable}}'", node.name())),
+        format!("kubectl get node {} -o jsonpath='{{.status.allocatable}}'", node.name()),
     );
     explanation.explain(finding, Link::new(object, format!("it offers no {first}"))).into()
 }
@@ -247,11 +229,7 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explanation> {
         let why = "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true";
         let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
         let command = format!("kubectl set env -n {namespace} daemonset/{} ENABLE_POD_ENI=true", set.metadata.name);
-        Explanation::unlinked(Proof::Settled, why, blame).step(
-            Risk::Mutating,
-            "Turn on security groups for pods",
-            command,
-        )
+        Explanation::unlinked(Proof::Settled, why, blame).change("Turn on security groups for pods", command)
     })
 }
 
@@ -279,11 +257,7 @@ fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Adver
         "Exclude {type_} and its family in the requirements of NodePool {pool}, until the controller of the EKS \
          control plane supports it."
     ))
-    .step(
-        Risk::Mutating,
-        "Exclude the type, for instance with instance-family NotIn",
-        format!("kubectl edit nodepool {pool}"),
-    );
+    .change("Exclude the type, for instance with instance-family NotIn", format!("kubectl edit nodepool {pool}"));
     Some(found.with(Evidence::new(
         format!("Event Node/{}", node.name()),
         "message",
@@ -308,8 +282,7 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
         let why = format!("Node {other} offers it, so something advertises it there, but not here");
         return Explanation::unlinked(Proof::None, why, blame)
             .fix(format!("See what advertises it on Node {other}, and make that run here too."))
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See what runs on the Node that offers it",
                 format!("kubectl get pods -A -o wide --field-selector spec.nodeName={other}"),
             );
@@ -323,7 +296,7 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
              that fits the instance.",
         );
         return match case.class() {
-            Some(class) => explained.step(Risk::Mutating, "Select by alias", commands::edit(class)),
+            Some(class) => explained.change("Select by alias", commands::edit(class)),
             None => explained,
         };
     }
@@ -390,7 +363,7 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     let head = format!("{who} runs there but finds no device");
     let likely = |why: String, blame: Blame| {
         let see = format!("kubectl logs -n {namespace} {name} --all-containers --tail=50");
-        Explanation::unlinked(Proof::Open, why, blame).step(Risk::Inspect, "See what its pod logs", see)
+        Explanation::unlinked(Proof::Open, why, blame).inspect("See what its pod logs", see)
     };
     let of_set = |pod: &Pod| {
         let blame = Blame::object("apps/v1", "DaemonSet", pod.daemon_set().unwrap_or_default());
@@ -577,7 +550,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
                 .fix(format!(
                     "Add to the Node the label that DaemonSet {name} selects. Or make the DaemonSet select this Node."
                 ))
-                .step(Risk::Inspect, "See what it selects", describe_set(set)),
+                .inspect("See what it selects", describe_set(set)),
         };
     }
     by_agent(advertiser.who, without_pod(case, node, name))
@@ -620,8 +593,7 @@ fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explanation> 
             "Set {END}=true on DaemonSet {name}: the plugin then exits, and the kubelet restarts it until the driver \
              is loaded."
         ))
-        .step(
-            Risk::Mutating,
+        .change(
             "Restart the plugin, now that the driver is loaded",
             format!("kubectl delete pod -n {namespace} {}", pod.metadata.name),
         );
@@ -640,7 +612,7 @@ fn tolerating(explained: Explanation, set: &DaemonSet, taint: &Taint) -> Explana
              upgrade removes it.",
             set.metadata.name
         ))
-        .step(Risk::Mutating, "Add the toleration", commands::tolerate(set, taint))
+        .change("Add the toleration", commands::tolerate(set, taint))
 }
 
 fn describe_set(set: &DaemonSet) -> String {
@@ -700,11 +672,7 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explanat
     );
     let fix =
         "Set an alias in amiSelectorTerms. Karpenter then chooses the accelerated image if the instance needs it.";
-    Some(Explanation::unlinked(Proof::Open, why, blame).fix(fix).step(
-        Risk::Mutating,
-        "Set the alias",
-        commands::edit(class),
-    ))
+    Some(Explanation::unlinked(Proof::Open, why, blame).fix(fix).change("Set the alias", commands::edit(class)))
 }
 
 /// The device plugin only waits: the pod that loads the driver fails.

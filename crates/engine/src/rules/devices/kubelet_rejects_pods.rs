@@ -1,26 +1,18 @@
 //! The kubelet of a Ready Node rejects the pods that are scheduled there.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::rejected_pods::{RejectedPods, rejected_pods};
-use crate::case::stage::Symptom;
 use crate::explain::{commands, repair};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::source_text::mask;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletRejectsPods",
+rule! {
+    cause: KubeletRejectsPods,
     summary: "The Node is Ready, but its kubelet rejects each pod that is scheduled there: a device is lost, or its \
               topology policy cannot be met",
-    stages: &[Stage::Ready],
-    reads: &[Input::NodeClasses, Input::Pods],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClasses, Pods],
     versions: "all",
-    page: include_str!("../../../pages/KubeletRejectsPods.md"),
-    check,
-};
+}
 
 /// The words of device plugins for hardware that is gone: NVML's for `NVML_ERROR_GPU_IS_LOST`, the driver's for Xid 79.
 const LOST: [&str; 2] = ["GPU is lost", "fallen off the bus"];
@@ -28,9 +20,9 @@ const LOST: [&str; 2] = ["GPU is lost", "fallen off the bus"];
 /// The names of the policy in user data: a KubeletConfiguration, a flag, Bottlerocket's settings.
 const POLICY: [&str; 2] = ["topologyManagerPolicy", "topology-manager-policy"];
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::PodsRejected) else { return Opinion::Silent };
-    let Some(found) = rejected_pods(case.cluster, node, case.now) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::PodsRejected)?;
+    let found = rejected_pods(case.cluster, node, case.now)?;
     let RejectedPods { last, count, resource, .. } = found;
     let (name, reason) = (node.name(), &last.status.reason);
     let said = mask(last.status.message.trim_start_matches("Pod was rejected: "));
@@ -65,11 +57,9 @@ fn check(case: &Case) -> Opinion {
                  user data), and replace the nodes afterwards. Or change the pods to request only what one NUMA node \
                  has: the scheduler does not know about NUMA nodes.",
             )
-            .step(Risk::Inspect, "See what the Node offers", Some(format!("kubectl describe node {name}")));
+            .inspect("See what the Node offers", format!("kubectl describe node {name}"));
         return match user_data.zip(case.class()) {
-            Some((blame, class)) => {
-                finding.blaming(blame).step(Risk::Mutating, "Set the policy", Some(commands::edit(class)))
-            }
+            Some((blame, class)) => finding.blaming(blame).change("Set the policy", commands::edit(class)),
             None => finding.blaming(Blame::object("v1", "Node", name)),
         }
         .into();
@@ -80,10 +70,9 @@ fn check(case: &Case) -> Opinion {
             "Replace the node: at best, a reboot brings a lost device back. If a new node has the same fault, check \
              the device plugin.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See what the device plugin logs there",
-            Some(format!("kubectl get pods -A --field-selector spec.nodeName={name}")),
+            format!("kubectl get pods -A --field-selector spec.nodeName={name}"),
         )
         .step(Risk::LowRisk, "Keep pods away meanwhile", Some(format!("kubectl cordon {name}")));
     repair::or_replace(case, finding).into()

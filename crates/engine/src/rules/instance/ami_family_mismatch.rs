@@ -1,26 +1,20 @@
 //! The selected image does not understand the user data, whether Karpenter wrote it for amiFamily or you wrote it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
 use crate::objects::{Ami, NodeClaim, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::source_text::{self, Span};
 use readers::userdata::image_name;
 use readers::userdata::{Family, PartKind, UserData};
 
-pub static RULE: Rule = Rule {
-    cause: "AmiFamilyMismatch",
+rule! {
+    cause: AmiFamilyMismatch,
     summary: "The image has another operating system than the one that the user data is written for, by amiFamily or \
               by hand",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/AmiFamilyMismatch.md"),
-    check,
-};
+}
 
 /// The user data that an instance of this family runs at boot.
 const fn reads(family: Family) -> &'static str {
@@ -43,14 +37,14 @@ const fn system(family: Family) -> &'static str {
     }
 }
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
-    let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
+    let ami = class.status.amis.iter().find(|a| a.id == claim.status.image_id)?;
     let published = image_name::family(&ami.name);
     let ubuntu = image_name::is_ubuntu_for_eks(&ami.name);
     // Since v1, Karpenter has no family for Ubuntu. The AL2 family writes what Ubuntu's images read.
     let built_for = published.or_else(|| if ubuntu { Some(Family::Al2) } else { image_name::hint(&ami.name) });
-    let (Some(family), Some(built_for)) = (class.family(), built_for) else { return Opinion::Silent };
+    let (family, built_for) = (class.family()?, built_for?);
     let os = if ubuntu { "Ubuntu" } else { system(built_for) };
     if family == Family::Custom {
         return own_user_data(case, claim, class, ami, built_for);
@@ -58,16 +52,19 @@ fn check(case: &Case) -> Opinion {
     if family == built_for {
         // A name that only hints, or a class that was edited since, proves nothing.
         if published.is_some() && case.class_is_as_at_launch() {
-            return Opinion::ruled_out(class, format!("the image {} is one of {os}, which fits the class", ami.name));
+            return Some(Opinion::ruled_out(
+                class,
+                format!("the image {} is one of {os}, which fits the class", ami.name),
+            ));
         }
-        return Opinion::Silent;
+        return None;
     }
     // A name is only a name: a node that joined with this image and this class is proof.
     if let Some(joined) = case.same_spec_siblings_joined().find(|s| s.status.image_id == ami.id) {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             joined,
             format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name),
-        );
+        ));
     }
     let written = class.family_name();
     let summary = format!(
@@ -100,26 +97,25 @@ fn check(case: &Case) -> Opinion {
     } else {
         format!("Select an image of the family {written}, or set amiFamily to the image's family ({os}).")
     })
-    .step(
-        Risk::Mutating,
+    .change(
         "Select by alias, which sets image and family together",
-        Some(format!("kubectl edit ec2nodeclass {}", class.name())),
+        format!("kubectl edit ec2nodeclass {}", class.name()),
     )
     .into()
 }
 
 /// Under amiFamily Custom only the text shows what it is written for.
-fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, built_for: Family) -> Opinion {
-    let Some((user_data, text)) = case.user_data() else { return Opinion::Silent };
-    let Some((written_for, span)) = language(user_data, text) else { return Opinion::Silent };
+fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, built_for: Family) -> Option<Opinion> {
+    let (user_data, text) = case.user_data()?;
+    let (written_for, span) = language(user_data, text)?;
     if written_for == built_for {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(joined) = case.same_spec_siblings_joined().find(|s| s.status.image_id == ami.id) {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             joined,
             format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name),
-        );
+        ));
     }
     let published = image_name::family(&ami.name).is_some();
     let followed = user_data.unread_from.is_none() && user_data.bootstrap_calls.iter().all(|call| call.starts_kubelet);
@@ -159,7 +155,7 @@ fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, b
         reads(built_for),
         system(built_for)
     ))
-    .step(Risk::Mutating, "Rewrite userData, or set amiFamily", Some(format!("kubectl edit ec2nodeclass {name}")))
+    .change("Rewrite userData, or set amiFamily", format!("kubectl edit ec2nodeclass {name}"))
     .into()
 }
 

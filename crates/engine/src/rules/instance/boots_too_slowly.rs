@@ -1,37 +1,31 @@
 //! The machine would join, but it boots for longer than Karpenter waits.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::{Case, duration};
+use crate::case::duration;
 use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
-use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{REGISTRATION_TIMEOUT, UNREGISTERED_TAINT};
 use chrono::TimeDelta;
 
-pub static RULE: Rule = Rule {
-    cause: "BootsTooSlowly",
+rule! {
+    cause: BootsTooSlowly,
     summary: "The node takes about as long to boot as Karpenter waits for it, or joins after that",
-    stages: &[Stage::Join, Stage::Register],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join, Register],
+    reads: [NodeClaims, NodeClasses, Deployments, AwsObservations],
     versions: "all; the 15 minutes are a constant in every version",
-    page: include_str!("../../../pages/BootsTooSlowly.md"),
-    check,
-};
+}
 
 /// Enough of a class to know how long its nodes take.
 const SAMPLE: usize = 100;
 /// From this point on, a boot comes near the timeout.
 const SLOW: TimeDelta = TimeDelta::minutes(10);
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     match (case.claim, case.node) {
         (Some(_), None) => like_its_siblings(case),
         (None, Some(node)) => too_late(case, node),
-        _ => Opinion::Silent,
+        _ => None,
     }
 }
 
@@ -43,8 +37,8 @@ fn boot(claim: &NodeClaim) -> Option<TimeDelta> {
 static SLOWEST: Memo<Option<(TimeDelta, String)>> = Memo::new("the slowest node of the class");
 
 /// Joined nodes of the class took long, so this machine may still be on its way.
-fn like_its_siblings(case: &Case) -> Opinion {
-    let (Some(class), Some(of_class)) = (case.class(), case.class_object()) else { return Opinion::Silent };
+fn like_its_siblings(case: &Case) -> Option<Opinion> {
+    let (class, of_class) = (case.class()?, case.class_object()?);
     // The machine in question has not joined, so it is not one of them.
     let slowest = case.cluster.once(&SLOWEST, &of_class, || {
         let took = case
@@ -54,16 +48,16 @@ fn like_its_siblings(case: &Case) -> Opinion {
             .filter_map(|c| Some((boot(c)?, c.name())));
         took.max().map(|(took, name)| (took, name.to_owned()))
     });
-    let Some((took, slowest)) = slowest.as_ref() else { return Opinion::Silent };
+    let (took, slowest) = slowest.as_ref().as_ref()?;
     let took = *took;
     // As long as the others took, but short enough to leave time to read a verdict.
     let expected = case.wait.since.checked_add_signed(SLOW.min(took + TimeDelta::minutes(1)));
     if let Some(at) = expected.filter(|at| took >= case.wait.patience && case.now < *at) {
-        return Opinion::LookAgain(at);
+        return Some(Opinion::LookAgain(at));
     }
     if took < SLOW {
         // Nothing is known about this one.
-        return Opinion::Silent;
+        return None;
     }
     let summary = format!(
         "Nodes of {} take up to {} to boot and join, and Karpenter deletes a machine that has not joined after {}. \
@@ -85,11 +79,11 @@ fn like_its_siblings(case: &Case) -> Opinion {
 }
 
 /// A Karpenter node has joined, but its NodeClaim is gone.
-fn too_late(case: &Case, node: &Node) -> Opinion {
+fn too_late(case: &Case, node: &Node) -> Option<Opinion> {
     let of_karpenter = node.metadata.label("karpenter.sh/nodepool");
     let waits = node.taint(UNREGISTERED_TAINT).is_some() && !node.spec.provider_id.is_empty();
     let (Some(pool), true, None) = (of_karpenter, waits, case.cluster.missing(Input::NodeClaims)) else {
-        return Opinion::Silent;
+        return None;
     };
     let name = node.name();
     let summary = format!(
@@ -123,7 +117,7 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
 
 fn advise(case: &Case, finding: Finding) -> Finding {
     let console = |id| format!("aws ec2 get-console-output --latest --output text --instance-id {id}");
-    finding.step(Risk::Inspect, "See what takes so long", case.instance_id().map(console)).fix(
+    finding.inspect("See what takes so long", case.instance_id().map(console)).fix(
         "Shorten the boot: put drivers, hardening and large images into the AMI instead of fetching them in user data. \
          You cannot change the 15 minutes.",
     )

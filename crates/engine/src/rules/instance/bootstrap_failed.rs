@@ -1,36 +1,26 @@
 //! The instance's log says that its bootstrap failed.
 
-use crate::api::{Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::{device_reason, early_panic, logged, selinux};
 use crate::objects::NodeClass;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "BootstrapFailed",
+rule! {
+    cause: BootstrapFailed,
     summary: "nodeadm, bootstrap.sh, a script or another step of the boot says that it failed, so no kubelet starts",
-    stages: &[Stage::Join, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Join, Ready],
+    reads: [Nodes, NodeClaims, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs, also of the console that EC2 shows (--aws)",
-    page: include_str!("../../../pages/BootstrapFailed.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let troubles = [Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::KernelPanicked, Trouble::DiskFails];
     case.cluster.asks(Input::NodeClaims);
-    let Some(root) = logged::root(case, &troubles) else { return Opinion::Silent };
+    let root = logged::root(case, &troubles)?;
     if let Some(panic) = early_panic::of(case, &root) {
         let finding = root.finding(case).adding("It panicked before any script could run.");
         let finding = finding.with_all(panic.evidence).fix(panic.fix);
-        return finding
-            .step(Risk::Inspect, "Read the whole console", logged::command(case))
-            .blaming(panic.blame)
-            .into();
+        return finding.inspect("Read the whole console", logged::command(case)).blaming(panic.blame).into();
     }
     // Before 2.10.0 Ignition may fetch user data without a token: coreos/ignition v2.14.0 NEWS,
     // internal/resource/http.go.
@@ -78,11 +68,9 @@ fn check(case: &Case) -> Opinion {
         (None, Some((of_selinux, _))) => finding.fix(*of_selinux),
         (None, None) => finding.fix(fix),
     };
-    let finding = finding.step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = finding.inspect("Read the whole console", logged::command(case));
     let finding = match root.unit_log() {
-        Some(command) => {
-            finding.step(Risk::Inspect, format!("Read the log of the unit on the instance ({command})"), None)
-        }
+        Some(command) => finding.inspect(format!("Read the log of the unit on the instance ({command})"), None),
         None => finding,
     };
     let blamed = if let Some((_, blamed)) = of_selinux {

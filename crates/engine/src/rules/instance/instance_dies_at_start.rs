@@ -1,32 +1,23 @@
 //! EC2 launches the instance and ends it again before it can boot.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::pool_wait;
 use crate::case::vanished::vanished;
-use crate::objects::input::Input;
 use crate::objects::{Event, NodePool};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use std::collections::BTreeSet;
 
-pub static RULE: Rule = Rule {
-    cause: "InstanceDiesAtStart",
+rule! {
+    cause: InstanceDiesAtStart,
     summary: "EC2 ends instance after instance within minutes of its launch, mostly because it cannot decrypt a volume",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events, Input::Logs],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodePools, NodeClasses, Events, Logs],
     versions: "all, if Karpenter has an interruption queue; up to 1.0 if its log is available",
-    page: include_str!("../../../pages/InstanceDiesAtStart.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node_pool), None) = (case.pool(), case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (Some(node_pool), None) = (case.pool(), case.claim) else { return None };
     let pool = node_pool.name();
-    let Some((count, told)) = told_by_queue(case, pool).or_else(|| told_by_log(case, node_pool)) else {
-        return Opinion::Silent;
-    };
+    let (count, told) = told_by_queue(case, pool).or_else(|| told_by_log(case, node_pool))?;
     let encrypted = case.class().and_then(|class| {
         let ebs = class.spec.block_device_mappings.iter().filter_map(|b| b.ebs.as_ref());
         let key = ebs.clone().find_map(|e| e.kms_key_id.as_deref());
@@ -70,27 +61,24 @@ fn check(case: &Case) -> Opinion {
          the image's snapshot. Server.InternalError: a fault of EC2 itself. Client.InstanceInitiatedShutdown: check \
          what the instance runs.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See why the instances ended",
-        Some(format!(
+        format!(
             "aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} \
              Name=instance-state-name,Values=terminated --query \
              'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text"
-        )),
+        ),
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See the key that the account encrypts volumes with by default, if it does",
         "aws ec2 get-ebs-default-kms-key-id".to_owned(),
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         format!("See whether the snapshots of the images of {class} are encrypted"),
-        Some(format!(
+        format!(
             "aws ec2 describe-images --image-ids {images} --query \
              'Images[].[ImageId,RootDeviceType,BlockDeviceMappings[].Ebs.[Encrypted,SnapshotId]]'"
-        )),
+        ),
     )
     .ask_aws(
         "Why did EC2 end them? Kubernetes does not learn the reason.",

@@ -1,27 +1,20 @@
 //! The instance does not exist any more, but the NodeClaim does.
 
-use crate::api::{Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
 use crate::case::left_taint::SHUT_DOWN;
-use crate::case::stage::Symptom;
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::cluster_state::aws::INSTANCE;
 use crate::cluster_state::memo::Memo;
 use crate::facts::instance_state::{encryption, ended, gone};
-use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "InstanceEnded",
+rule! {
+    cause: InstanceEnded,
     summary: "The instance was stopped or terminated while Karpenter waited for its node",
-    stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::AwsObservations],
-    lint: false,
+    stages: [Join, Register, Initialize, Ready],
+    reads: [Nodes, NodeClasses, AwsObservations],
     versions: "all; except for what the cloud controller reports, seen only if nodewhy may ask EC2 (--aws)",
-    page: include_str!("../../../pages/InstanceEnded.md"),
-    check,
-};
+}
 
 /// The meaning of EC2's codes.
 /// Source: aws-sdk-go-v2 service/ec2 types `StateReason`.
@@ -73,27 +66,23 @@ fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
             "Start the instance, or delete its NodeClaim: Karpenter then launches another node if pods need one. With \
              an interruption queue or the feature gate NodeRepair, Karpenter replaces such nodes by itself.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See who stopped it",
-            Some(format!(
-                "aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}"
-            )),
+            format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}"),
         )
-        .step(
-            Risk::Destructive,
+        .destroy(
             "Replace the node (data that its pods keep on its disks is lost)",
-            Some(format!("kubectl delete nodeclaim {name}")),
+            format!("kubectl delete nodeclaim {name}"),
         ),
     )
 }
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if let Some(stopped) = case.claim.and_then(|claim| stopped(case, claim)) {
         return stopped.into();
     }
     let name = case.claim.map_or_else(|| case.subject(), |c| format!("NodeClaim {}", NodeClaim::name(c)));
-    let Some(id) = case.instance_id() else { return Opinion::Silent };
+    let id = case.instance_id()?;
     if let Some(gone) = gone(case) {
         let object = case.subject().to_ascii_lowercase();
         return Finding::new(
@@ -111,24 +100,24 @@ fn check(case: &Case) -> Opinion {
             .told_by_aws(gone.seen),
         )
         .fix("Delete the object that was left behind.")
-        .step(Risk::Inspect, "See what blocks its deletion", Some(format!("kubectl get {object} -o yaml")))
-        .step(Risk::Destructive, "Delete it", Some(format!("kubectl delete {object}")))
+        .inspect("See what blocks its deletion", format!("kubectl get {object} -o yaml"))
+        .destroy("Delete it", format!("kubectl delete {object}"))
         .into();
     }
     let Some(ended) = ended(case) else {
         return match case.cluster.aws().instance(id).known() {
             Some((instance, _)) if instance.state == "running" => {
                 let answer = case.cluster.aws().observation(INSTANCE, id);
-                answer.map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, format!("EC2 says that {id} runs")))
+                answer.map(|seen| Opinion::ruled_out(seen, format!("EC2 says that {id} runs")))
             }
-            _ => Opinion::Silent,
+            _ => None,
         };
     };
     // If the class encrypts its volumes, another rule says more.
     if ended.code.starts_with("Client.InvalidKMSKey")
         || (ended.code == "Client.InternalError" && encryption(case).is_some())
     {
-        return Opinion::Silent;
+        return None;
     }
     let message = ended.instance.message.as_deref().unwrap_or_default();
     let since = ended.instance.since.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
@@ -149,10 +138,9 @@ fn check(case: &Case) -> Opinion {
         "Find out who or what ended it. Karpenter launches another node after you delete the NodeClaim. With an \
          interruption queue, Karpenter learns of it at once.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See who ended it",
-        Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")),
+        format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}"),
     )
     .into()
 }

@@ -1,34 +1,28 @@
 //! The instance's metadata service is turned off, so nothing on it can read its user data.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "MetadataServiceOff",
+rule! {
+    cause: MetadataServiceOff,
     summary: "The EC2NodeClass turns the instance metadata service off, but every EKS image needs it to boot",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/MetadataServiceOff.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(class) = case.class() else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let class = case.class()?;
     if class.spec.metadata_options.http_endpoint.as_deref() != Some("disabled") {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             sibling,
             format!("NodeClaim {} joined without the metadata service", sibling.name()),
-        );
+        ));
     }
     // Another image may need something else.
     let confidence = match class.family() {
@@ -56,6 +50,6 @@ fn check(case: &Case) -> Opinion {
          at 1.",
         class.kind
     ))
-    .step(Risk::Mutating, "Turn it on (new nodes are then correct)", Some(commands::edit(class)))
+    .change("Turn it on (new nodes are then correct)", commands::edit(class))
     .into()
 }

@@ -1,38 +1,31 @@
 //! The selected image is an operating system without Kubernetes: no kubelet, no bootstrap.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::instance_questions::ask_the_instance;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::userdata::Family;
 use readers::userdata::image_name;
 
-pub static RULE: Rule = Rule {
-    cause: "NotAnEksImage",
+rule! {
+    cause: NotAnEksImage,
     summary: "The image is a plain or an ECS-optimized operating system: it has no kubelet and no EKS bootstrap",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses],
     versions: "all",
-    page: include_str!("../../../pages/NotAnEksImage.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
-    let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
-    let Some(what) = image_name::without_kubelet(&ami.name) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
+    let ami = class.status.amis.iter().find(|a| a.id == claim.status.image_id)?;
+    let what = image_name::without_kubelet(&ami.name)?;
     // With Custom, your own text may install what the image lacks.
     if class.family().is_none_or(|f| f == Family::Custom) {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(joined) = case.sibling_joined_with("image", &ami.id) {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             joined,
             format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name),
-        );
+        ));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
@@ -59,10 +52,6 @@ fn check(case: &Case) -> Opinion {
         "Select an EKS-optimized image, best by alias (al2023@VERSION, bottlerocket@VERSION). A name pattern such as \
          al2023-* takes the newest image of any kind.",
     )
-    .step(
-        Risk::Mutating,
-        "Select by alias",
-        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
-    );
+    .change("Select by alias", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()));
     if own_text { ask_the_instance(case, finding).into() } else { finding.into() }
 }

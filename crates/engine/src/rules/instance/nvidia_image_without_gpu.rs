@@ -1,24 +1,17 @@
 //! Bottlerocket's NVIDIA variant runs on an instance without a GPU, so its boot does not finish.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::objects::NodeClaim;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "NvidiaImageWithoutGpu",
+rule! {
+    cause: NvidiaImageWithoutGpu,
     summary: "The image is Bottlerocket's NVIDIA variant, but the instance has no GPU",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/NvidiaImageWithoutGpu.md"),
-    check,
-};
+}
 
 /// Karpenter labels a launched claim with facts about its instance type: always the family, and the GPU if it has one.
 /// Source: karpenter-provider-aws v1.14.1 `pkg/providers/instancetype/types.go` `computeRequirements`.
@@ -28,18 +21,18 @@ const GPUS: &str = "karpenter.k8s.aws/instance-gpu-count";
 /// A node without a GPU that joined with the image.
 static JOINED: Memo<Option<String>> = Memo::new("a node with the image and no GPU that joined");
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
-    let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
+    let ami = class.status.amis.iter().find(|a| a.id == claim.status.image_id)?;
     if !ami.name.starts_with("bottlerocket-aws-") || !ami.name.contains("-nvidia-") {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(family) = claim.metadata.label(FAMILY) else { return Opinion::Silent };
+    let family = claim.metadata.label(FAMILY)?;
     if let Some(gpus) = claim.metadata.label(GPUS) {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             claim,
             format!("the image {} is for NVIDIA GPUs, and the instance has {gpus}", ami.name),
-        );
+        ));
     }
     let joined = case.cluster.once(&JOINED, &format!("{}/{} {}", class.kind, class.name(), ami.id), || {
         let without_gpu = |s: &&NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none();
@@ -47,7 +40,7 @@ fn check(case: &Case) -> Opinion {
     });
     if let Some(joined) = joined.as_deref().and_then(|name| case.cluster.claim(name)) {
         let because = format!("NodeClaim {} has joined with the image {} and no GPU", joined.name(), ami.name);
-        return Opinion::ruled_out(joined, because);
+        return Some(Opinion::ruled_out(joined, because));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
@@ -77,10 +70,6 @@ fn check(case: &Case) -> Opinion {
         "Select the standard variant for nodes without a GPU: with an alias, because Karpenter then chooses the \
          variant that fits the instance, or in a separate node class.",
     )
-    .step(
-        Risk::Mutating,
-        "Select by alias",
-        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
-    );
+    .change("Select by alias", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()));
     ask_the_instance(case, finding).into()
 }

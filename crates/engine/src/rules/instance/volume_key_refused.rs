@@ -1,39 +1,32 @@
 //! The instance ended at once: its volume is encrypted with a key that EC2 could not use.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::AwsAnswer;
 use crate::facts::image_selection::selected_by;
 use crate::facts::instance_state::{Encryption, Ended, encryption, ended};
 use crate::facts::key_users;
 use crate::facts::key_users::LeftOut;
-use crate::objects::input::Input;
 use crate::objects::{KmsKey, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::{DateTime, Utc};
 
-pub static RULE: Rule = Rule {
-    cause: "VolumeKeyRefused",
+rule! {
+    cause: VolumeKeyRefused,
     summary: "The instance ended at once because the KMS key of its volume cannot be used",
-    stages: &[Stage::Launch, Stage::Join],
-    reads: &[Input::NodeClasses, Input::ServiceAccounts, Input::AwsObservations],
-    lint: false,
+    stages: [Launch, Join],
+    reads: [NodeClasses, ServiceAccounts, AwsObservations],
     versions: "all; seen only if nodewhy may ask EC2 (--aws)",
-    page: include_str!("../../../pages/VolumeKeyRefused.md"),
-    check,
-};
+}
 
 /// Amazon EC2 user guide, "Instance terminates immediately": InternalError, "Client error on launch", usually means
 /// that the root volume is encrypted and the key may not be used. The InvalidKMSKey codes say so directly.
-fn check(case: &Case) -> Opinion {
-    let Some(ended) = ended(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let ended = ended(case)?;
     let encrypted = encryption(case);
     let named = ended.code.starts_with("Client.InvalidKMSKey");
     let confidence = match (named, encrypted) {
         (true, _) => Confidence::Certain,
         (false, Some(_)) if ended.code == "Client.InternalError" => Confidence::Likely,
-        (false, _) => return Opinion::Silent,
+        (false, _) => return None,
     };
     let key = match encrypted {
         Some(Encryption::Class(key)) if !key.is_empty() => Some(key),
@@ -79,17 +72,16 @@ fn check(case: &Case) -> Opinion {
             _ => ("", String::new()),
         };
         if !text.is_empty() {
-            finding = finding.step(Risk::Mutating, text, Some(command));
+            finding = finding.change(text, command);
         }
     }
-    let finding = finding.step(
-        Risk::Inspect,
+    let finding = finding.inspect(
         "See the key's state and policy",
-        Some(format!(
+        format!(
             "aws kms describe-key --key-id {0} && aws kms get-key-policy --key-id {0} --policy-name default --output \
              text",
             key.unwrap_or("KEY")
-        )),
+        ),
     );
     if let (Some(Encryption::Image(image)), Some(class)) = (encrypted, class) {
         return of_image(case, finding, class, image).into();
@@ -144,13 +136,12 @@ fn of_users(ended: &Ended, confidence: Confidence, left_out: &LeftOut) -> Findin
         "Let {who} use the key: allow kms:CreateGrant, kms:Decrypt, kms:DescribeKey, \
          kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt* in its key policy, or with a grant."
     ))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See its policy and grants",
-        Some(format!(
+        format!(
             "aws kms get-key-policy --key-id {key} --policy-name default --output text && aws kms list-grants --key-id \
              {key}"
-        )),
+        ),
     )
 }
 
@@ -170,13 +161,12 @@ fn of_image(case: &Case, finding: Finding, class: &NodeClass, image: &str) -> Fi
             )
             .told_by_aws(at),
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which account owns the image, and which snapshots are encrypted",
-            Some(format!(
+            format!(
                 "aws ec2 describe-images --image-ids {image} --query \
                  'Images[].[OwnerId,BlockDeviceMappings[].Ebs.[SnapshotId,Encrypted]]'"
-            )),
+            ),
         )
         .fix(
             "Let Karpenter's role use the key of the image's snapshot, and AWSServiceRoleForEC2Spot too if the \

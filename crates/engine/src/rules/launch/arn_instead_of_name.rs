@@ -1,29 +1,23 @@
 //! A field of the node class contains an ARN, but EC2 and IAM accept only a name or an id there.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::objects::NodeClass;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "ArnInsteadOfName",
+rule! {
+    cause: ArnInsteadOfName,
     summary: "A field of the EC2NodeClass contains an ARN, but needs a name or an id",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    stages: [Launch],
+    reads: [NodeClaims, NodeClasses],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/ArnInsteadOfName.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(class) = case.class().filter(|class| class.is_ec2()) else { return Opinion::Silent };
-    let Some(Misplaced { field, arn, what }) = misplaced(class) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let class = case.class().filter(|class| class.is_ec2())?;
+    let Misplaced { field, arn, what } = misplaced(class)?;
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with {field} as it is", sibling.name()));
+        return Some(Opinion::ruled_out(sibling, format!("NodeClaim {} joined with {field} as it is", sibling.name())));
     }
     let (name, own) = (class.name(), arn.rsplit([':', '/']).next().unwrap_or_default());
     // AWS's refusal for another field may name the only fault.
@@ -61,7 +55,7 @@ fn check(case: &Case) -> Opinion {
     }))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field(field.clone()))
     .fix(format!("Write {own:?} in {field} of {} {name}.", class.kind))
-    .step(Risk::Mutating, format!("Write {own} there (Karpenter tries again by itself)"), Some(commands::edit(class)))
+    .change(format!("Write {own} there (Karpenter tries again by itself)"), commands::edit(class))
     .into()
 }
 

@@ -1,31 +1,23 @@
 //! Karpenter consolidates each node minutes after its launch, before a pod has started there.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
 use crate::case::consolidated_early::consolidated_early;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::case::{duration, timestamp};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "ConsolidatedTooSoon",
+rule! {
+    cause: ConsolidatedTooSoon,
     summary: "Karpenter consolidates each node of the NodePool minutes after its launch, and a pod starts over on each",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::Nodes, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodePools, Nodes, Events, Pods],
     versions: "Karpenter 1.0 and later",
-    page: include_str!("../../../pages/ConsolidatedTooSoon.md"),
-    check,
-};
+}
 
 /// Source: core v1.14.1 pkg/controllers/nodeclaim/disruption/consolidation.go `Reconcile`: consolidateAfter begins
 /// again only when a pod is added or removed, not while it pulls its image.
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let is_so = case.wait.symptom == Symptom::ConsolidatedEarly;
-    let Some(pool) = case.pool().filter(|_| is_so) else { return Opinion::Silent };
-    let Some(found) = consolidated_early(case.cluster, pool, case.now) else { return Opinion::Silent };
+    let pool = case.pool().filter(|_| is_so)?;
+    let found = consolidated_early(case.cluster, pool, case.now)?;
     let (name, node, pod) = (pool.name(), found.node.name(), &found.pod.metadata.name);
     let namespace = found.pod.metadata.namespace.as_deref().unwrap_or("default");
     let (kind, workload) = found.pod.workload();
@@ -61,17 +53,15 @@ fn check(case: &Case) -> Opinion {
         "Set spec.disruption.consolidateAfter of NodePool {name} to more than a new node and its pods need to start, \
          such as 15m. This replaces no node."
     ))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See when Karpenter may consolidate",
-        Some(format!("kubectl get nodepool {name} -o jsonpath='{{.spec.disruption}}'")),
+        format!("kubectl get nodepool {name} -o jsonpath='{{.spec.disruption}}'"),
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Let it wait longer",
-        Some(format!(
+        format!(
             r#"kubectl patch nodepool {name} --type=merge -p '{{"spec":{{"disruption":{{"consolidateAfter":"15m"}}}}}}'"#
-        )),
+        ),
     )
     .into()
 }

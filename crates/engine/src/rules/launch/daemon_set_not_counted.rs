@@ -1,40 +1,25 @@
 //! Karpenter launches one node after the other for a pod, because a DaemonSet that it does not count takes the room.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::undersized_nodes::TooSmall;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "DaemonSetNotCounted",
+rule! {
+    cause: DaemonSetNotCounted,
     summary: "New nodes are too small for the pods that they are launched for: Karpenter does not count a DaemonSet \
               that selects a label which is added after launch",
-    stages: &[Stage::Launch],
-    reads: &[
-        Input::NodePools,
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Deployments,
-    ],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClaims, Nodes, Events, Pods, DaemonSets, Deployments],
     versions: "all; karpenter.sh/registered and karpenter.sh/initialized before 1.14",
-    page: include_str!("../../../pages/DaemonSetNotCounted.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
     let uncounted = case.undersized_nodes().filter_map(|found| match found.why {
         TooSmall::Uncounted { set, taken, label } => Some((found, set, taken, label)),
         TooSmall::Overrated { .. } => None,
     });
     let found = uncounted.min_by_key(|(found, ..)| found.since);
-    let Some((found, daemons, taken, label)) = found else { return Opinion::Silent };
+    let (found, daemons, taken, label) = found?;
     let (name, node, resource) = (pool.name(), found.node.name(), found.resource);
     let namespace = |namespace: Option<&'_ str>| namespace.unwrap_or("default").to_owned();
     let of_pod = namespace(found.pod.metadata.namespace.as_deref());
@@ -77,10 +62,6 @@ fn check(case: &Case) -> Opinion {
         "If the DaemonSet is meant for Karpenter's nodes, let it select what the NodePool gives: karpenter.sh/nodepool \
          (operator Exists). If {label} is your own label, add it to the NodePool (spec.template.metadata.labels)."
     ))
-    .step(
-        Risk::Mutating,
-        "Change what the DaemonSet selects",
-        Some(format!("kubectl edit daemonset -n {of_set} {set}")),
-    )
+    .change("Change what the DaemonSet selects", format!("kubectl edit daemonset -n {of_set} {set}"))
     .into()
 }

@@ -1,23 +1,16 @@
 //! Karpenter launches no node for pods that request devices with a ResourceClaim.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{Provider, Version};
 
-pub static RULE: Rule = Rule {
-    cause: "DraRequestsRefused",
+rule! {
+    cause: DraRequestsRefused,
     summary: "Pods request devices with a ResourceClaim (Dynamic Resource Allocation), and this Karpenter launches no \
               node for them",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, Events, Pods, Deployments],
     versions: "Karpenter 1.7 and later; earlier versions ignore ResourceClaims",
-    page: include_str!("../../../pages/DraRequestsRefused.md"),
-    check,
-};
+}
 
 /// The first AWS provider that knows the devices of an instance type, those of NVIDIA and EFA. Core allocates since
 /// 1.14.0, from what its provider reports.
@@ -25,9 +18,9 @@ pub static RULE: Rule = Rule {
 /// neither in v1.14.1.
 const KNOWS_DEVICES: Version = Version(1, 15, 0);
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some(told) = case.unplaced().find(|u| u.refused_for_claims(pool)) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
+    let told = case.unplaced().find(|u| u.refused_for_claims(pool))?;
     let about = &told.event.involved_object;
     let (name, namespace) = (&about.name, about.namespace.as_deref().unwrap_or("default"));
     let karpenter = case.karpenter();
@@ -47,12 +40,11 @@ fn check(case: &Case) -> Opinion {
             "Karpenter skips a pod with spec.resourceClaims, even if the NodePool has room for it",
         ),
     );
-    let finding =
-        match (switch, karpenter) {
-            (Some(karpenter), _) => {
-                let (deployed_in, deployment) =
-                    karpenter.deployment.split_once('/').unwrap_or(("kube-system", "karpenter"));
-                finding
+    let finding = match (switch, karpenter) {
+        (Some(karpenter), _) => {
+            let (deployed_in, deployment) =
+                karpenter.deployment.split_once('/').unwrap_or(("kube-system", "karpenter"));
+            finding
                 .with(Evidence::new(
                     format!("Deployment/{deployment}"),
                     "spec.template.spec.containers[0].image",
@@ -64,30 +56,27 @@ fn check(case: &Case) -> Opinion {
                         .namespace(deployed_in)
                         .field("spec.template.spec.containers[0].env"),
                 )
-                .fix("Let Karpenter allocate devices (the chart's settings.enableDRA=true, alpha). Or change the pod \
-                      to request the device plugin's resource (nvidia.com/gpu) instead.")
-                .step(
-                    Risk::Mutating,
+                .fix(
+                    "Let Karpenter allocate devices (the chart's settings.enableDRA=true, alpha). Or change the pod \
+                      to request the device plugin's resource (nvidia.com/gpu) instead.",
+                )
+                .change(
                     "Set IGNORE_DRA_REQUESTS=false, and DRANVIDIAGPU=true or DRAEFA=true in AWS_FEATURE_GATES (set the \
                      same in the chart's values, or the next helm upgrade undoes it)",
-                    Some(format!("kubectl edit deployment -n {deployed_in} {deployment}")),
+                    format!("kubectl edit deployment -n {deployed_in} {deployment}"),
                 )
-            }
-            (None, _) => {
-                finding.blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.resourceClaims")).fix(
-                    "Change the pod to request the device plugin's resource (nvidia.com/gpu) instead. Or upgrade: \
+        }
+        (None, _) => {
+            finding.blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.resourceClaims")).fix(
+                "Change the pod to request the device plugin's resource (nvidia.com/gpu) instead. Or upgrade: \
                      Karpenter for AWS allocates devices of NVIDIA and EFA from 1.15 on (the chart's \
                      settings.enableDRA=true, alpha). Existing nodes of a managed node group or of a static NodePool \
                      accept the pod too.",
-                )
-            }
-        };
+            )
+        }
+    };
     finding
-        .step(
-            Risk::Inspect,
-            "See what the pod requests",
-            Some(format!("kubectl get pod -n {namespace} {name} -o yaml")),
-        )
-        .step(Risk::Inspect, "See the ResourceClaims", Some(format!("kubectl get resourceclaims -n {namespace}")))
+        .inspect("See what the pod requests", format!("kubectl get pod -n {namespace} {name} -o yaml"))
+        .inspect("See the ResourceClaims", format!("kubectl get resourceclaims -n {namespace}"))
         .into()
 }

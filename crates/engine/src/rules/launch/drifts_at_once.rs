@@ -1,32 +1,24 @@
 //! The nodes of a NodePool drift as soon as they run, so Karpenter replaces each replacement.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
 use crate::case::drift_at_once::{DriftAtOnce, drift_at_once};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::case::{duration, timestamp};
-use crate::objects::input::Input;
 use crate::objects::{NodeClaim, NodePool, Requirement};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "DriftsAtOnce",
+rule! {
+    cause: DriftsAtOnce,
     summary: "Nodes of the NodePool drift as soon as they run, and Karpenter replaces them again and again",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, NodeClaims, Events],
     versions: "Karpenter 1.0 and later",
-    page: include_str!("../../../pages/DriftsAtOnce.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if case.wait.symptom != Symptom::DriftsAtOnce {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(pool) = case.pool() else { return Opinion::Silent };
-    let Some(found) = drift_at_once(case.cluster, pool) else { return Opinion::Silent };
+    let pool = case.pool()?;
+    let found = drift_at_once(case.cluster, pool)?;
     let DriftAtOnce { drifted, newest, after, count, replaced, since } = found;
     let reason = if drifted.reason.is_empty() { "Drifted" } else { &*drifted.reason };
     let Meant { why, field, fix } = meant(reason);
@@ -47,18 +39,10 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .fix(fix)
-    .step(
-        Risk::Inspect,
-        "See when each was created, and what Karpenter reports about it",
-        Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o custom-columns='NAME:.metadata.name,MADE:.metadata.creationTimestamp,DRIFTED:.status.conditions[?(@.type==\"Drifted\")].reason'")),
-    )
-    .step(
-        Risk::Mutating,
-        "Stop the replacements until you have fixed it",
-        Some(format!(
+    .inspect("See when each was created, and what Karpenter reports about it", format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o custom-columns='NAME:.metadata.name,MADE:.metadata.creationTimestamp,DRIFTED:.status.conditions[?(@.type==\"Drifted\")].reason'"))
+    .change("Stop the replacements until you have fixed it", format!(
             r#"kubectl patch nodepool {name} --type=merge -p '{{"spec":{{"disruption":{{"budgets":[{{"nodes":"0","reasons":["Drifted"]}}]}}}}}}'"#
-        )),
-    );
+        ));
     let id = newest.instance_id().unwrap_or("INSTANCE");
     let finding = match reason {
         "SecurityGroupDrift" => finding.ask_aws(

@@ -1,42 +1,33 @@
 //! EC2 cannot launch the image: its snapshot is larger than the volume, or it boots on none of the types.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::IMAGE;
 use crate::explain::commands;
 use crate::explain::image_fit::{self, Misfit, SmallVolume, Want};
 use crate::facts::image_selection::selected_by;
-use crate::objects::input::Input;
 use crate::objects::{Image, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::{DateTime, Utc};
 
-pub static RULE: Rule = Rule {
-    cause: "ImageDoesNotFit",
+rule! {
+    cause: ImageDoesNotFit,
     summary: "EC2 cannot launch the image: a volume is smaller than its snapshot, or it boots on none of the instance \
               types",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClasses, Deployments, AwsObservations],
     versions: "all; seen only if nodewhy may ask EC2 (--aws)",
-    page: include_str!("../../../pages/ImageDoesNotFit.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some((id, class)) = image_fit::image_in_question(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (id, class) = image_fit::image_in_question(case)?;
     let aws = case.cluster.aws();
-    let Some((image, at)) = aws.image(id).known().filter(|(image, _)| image.state == "available") else {
-        return Opinion::Silent;
-    };
+    let (image, at) = aws.image(id).known().filter(|(image, _)| image.state == "available")?;
     match image_fit::misfit(case, class, image) {
         Some(misfit) => found(case, &ReportedImage { id, image, at, class }, &misfit).into(),
         None if image_fit::types_in_question(case).iter().any(|name| aws.instance_type(name).known().is_some()) => {
             let because = format!("the image {id} fits the allowed volumes and instance types");
-            aws.observation(IMAGE, id).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because))
+            aws.observation(IMAGE, id).map(|seen| Opinion::ruled_out(seen, because))
         }
-        None => Opinion::Silent,
+        None => None,
     }
 }
 
@@ -71,11 +62,7 @@ fn found(case: &Case, told: &ReportedImage, misfit: &Misfit) -> Finding {
         let because = "EC2 refused the launch, and this does not say why";
         Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), because)
     });
-    finding.with_all(refused).step(
-        Risk::Mutating,
-        "Change it (Karpenter tries again by itself)",
-        Some(commands::edit(class)),
-    )
+    finding.with_all(refused).change("Change it (Karpenter tries again by itself)", commands::edit(class))
 }
 
 fn of_volume(told: &ReportedImage, named: &str, by: &str, small: &SmallVolume) -> Finding {

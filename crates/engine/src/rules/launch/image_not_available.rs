@@ -1,41 +1,35 @@
 //! The image for new nodes is not available: still pending, failed, disabled or gone.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::cluster_state::aws::{AwsAnswer, IMAGE};
 use crate::explain::commands;
 use crate::facts::image_selection::selected_by;
 use crate::facts::machine_image;
-use crate::objects::input::Input;
 use crate::objects::{Image, NodeClaim};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "ImageNotAvailable",
+rule! {
+    cause: ImageNotAvailable,
     summary: "The image that the node class selects is pending, failed, disabled or gone, so EC2 launches nothing with \
               it",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodeClasses, Deployments, AwsObservations],
     versions: "all; only AWS provider 1.2.1 and earlier select pending images; seen only if nodewhy may ask EC2 \
                (--aws)",
-    page: include_str!("../../../pages/ImageNotAvailable.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(class) = case.class() else { return Opinion::Silent };
-    let Some(id) = machine_image::of(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let class = case.class()?;
+    let id = machine_image::of(case)?;
     let aws = case.cluster.aws();
     let (state, image, at) = match aws.image(id) {
         AwsAnswer::Found(image, _) if image.state == "available" => {
             let because = format!("EC2 says that the image {id} is available");
-            return aws.observation(IMAGE, id).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because));
+            return aws.observation(IMAGE, id).map(|seen| Opinion::ruled_out(seen, because));
         }
         AwsAnswer::Found(image, at) => (image.state.as_str(), Some(image), at),
         AwsAnswer::Absent(at) => ("not known to EC2: deregistered, or not shared with this account", None, at),
-        AwsAnswer::NotAsked | AwsAnswer::Refused(_) => return Opinion::Silent,
+        AwsAnswer::NotAsked | AwsAnswer::Refused(_) => return None,
     };
     // If EC2 does not know the image, another account or region may have it.
     let confidence = if image.is_some() || aws.sees_instances() { Confidence::Certain } else { Confidence::Likely };
@@ -103,15 +97,14 @@ fn check(case: &Case) -> Opinion {
         None => ("Select another image", commands::edit(class)),
     };
     finding
-        .step(
-            Risk::Inspect,
+        .inspect(
             "Follow the image's state",
-            Some(format!(
+            format!(
                 "aws ec2 describe-images --image-ids {id} --include-deprecated --include-disabled --query \
                  'Images[].[ImageId,State,StateReason.Message]'"
-            )),
+            ),
         )
-        .step(Risk::Mutating, pin_text, Some(pin))
+        .change(pin_text, pin)
         .into()
 }
 

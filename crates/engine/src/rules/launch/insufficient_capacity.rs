@@ -1,52 +1,35 @@
 //! EC2 has no capacity for what the NodePool requests, or a quota or a full subnet blocks it: Karpenter deletes the
 //! claim at once.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::pool_wait::{is_refused_launch, is_unasked};
 use crate::explain::commands;
 use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::explain::vcpu_quota::TooSmall;
-use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodeClass, NodeOverlay, NodePool, Requirement};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::Karpenter;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub static RULE: Rule = Rule {
-    cause: "InsufficientCapacity",
+rule! {
+    cause: InsufficientCapacity,
     summary: "EC2 has no capacity for the instance types and zones that the NodePool allows",
-    stages: &[Stage::Launch],
-    reads: &[
-        Input::NodeClaims,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::NodeOverlays,
-        Input::Events,
-        Input::Deployments,
-        Input::AwsObservations,
-    ],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodePools, NodeClasses, NodeOverlays, Events, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/InsufficientCapacity.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(pool) = case.pool().map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let pool = case.pool().map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool))?;
     let refused = |e: &&Event| e.reason == "InsufficientCapacityError";
     let Some(event) = launch_blame::refused(case) else {
         // Events are kept for an hour, and can be switched off.
-        return Opinion::Silent;
+        return None;
     };
     let message = &event.message;
     // An empty class reference also ends here, but the node class rules report it.
     if message.contains("Failed resolving NodeClass") {
-        return Opinion::Silent;
+        return None;
     }
     let earlier: BTreeSet<&str> = case
         .cluster
@@ -57,7 +40,7 @@ fn check(case: &Case) -> Opinion {
         .collect();
     // A single refusal is normal: Karpenter asks for another offering at once.
     if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
-        return Opinion::Silent;
+        return None;
     }
     let is_dropped = drops_all(case, event);
     if let Some(overlay) = overlaid(case).filter(|_| is_dropped) {
@@ -137,7 +120,7 @@ fn check(case: &Case) -> Opinion {
         finding = finding.unknown("Does a NodeOverlay change prices?", "kubectl get nodeoverlays -o yaml");
     }
     if let Some(class) = case.class().filter(|_| is_of_block) {
-        finding = finding.fix(ONE_BLOCK).step(Risk::Mutating, "Select one capacity block", Some(commands::edit(class)));
+        finding = finding.fix(ONE_BLOCK).change("Select one capacity block", commands::edit(class));
     }
     if let Some(in_aws) = refusal.and_then(|refusal| launch_blame::in_aws(case, refusal, message)) {
         finding = in_aws.onto(finding);
@@ -212,28 +195,21 @@ fn of_overlay(pool: &str, event: &Event, overlay: &NodeOverlay) -> Finding {
         "Remove NodeOverlay {name}, or change the price by less than what spot saves. Or use a NodePool for spot and \
          one for on-demand, because Karpenter compares these prices only within a launch. This disrupts no node."
     ))
-    .step(Risk::Inspect, "See which prices are changed", Some("kubectl get nodeoverlays -o yaml".to_owned()))
-    .step(
-        Risk::Mutating,
-        "Change the price, or delete the overlay",
-        Some(format!("kubectl edit nodeoverlay {name}")),
-    )
+    .inspect("See which prices are changed", "kubectl get nodeoverlays -o yaml".to_owned())
+    .change("Change the price, or delete the overlay", format!("kubectl edit nodeoverlay {name}"))
 }
 
 fn with_steps(finding: Finding, refusal: Option<&LaunchError>, pool: &str) -> Finding {
     match refusal.and_then(|r| r.command) {
-        Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())).step(
-            Risk::Mutating,
-            "Or change what the NodePool requests",
-            Some(format!("kubectl edit nodepool {pool}")),
-        ),
+        Some(command) => finding
+            .inspect("See what the account has", command.to_owned())
+            .change("Or change what the NodePool requests", format!("kubectl edit nodepool {pool}")),
         None => finding
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See what the NodePool allows",
-                Some(format!("kubectl get nodepool {pool} -o jsonpath='{{.spec.template.spec.requirements}}'")),
+                format!("kubectl get nodepool {pool} -o jsonpath='{{.spec.template.spec.requirements}}'"),
             )
-            .step(Risk::Mutating, "Allow more", Some(format!("kubectl edit nodepool {pool}"))),
+            .change("Allow more", format!("kubectl edit nodepool {pool}")),
     }
 }
 

@@ -1,26 +1,18 @@
 //! Karpenter registers node after node, and cannot keep up.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "KarpenterIsBehind",
+rule! {
+    cause: KarpenterIsBehind,
     summary: "Karpenter works through a queue of nodes, and each waits for minutes",
-    stages: &[Stage::Register, Stage::Initialize],
-    reads: &[Input::Deployments],
-    lint: false,
+    stages: [Register, Initialize],
+    reads: [Deployments],
     versions: "all",
-    page: include_str!("../../../pages/KarpenterIsBehind.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if case.wait.symptom != Symptom::KarpenterBehind {
-        return Opinion::Silent;
+        return None;
     }
     let (done, waits) = match case.stage() {
         Stage::Register => ("registers", "with a Node"),
@@ -44,15 +36,13 @@ fn check(case: &Case) -> Opinion {
             "Wait: the queue gets shorter by itself, unless a node reaches Karpenter's 15 minutes. Then give Karpenter \
              more CPU, and spread out what starts so many nodes at once.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See how much CPU it may use",
-            Some(format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter")),
+            format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"),
         )
-        .step(
-            Risk::Mutating,
+        .change(
             "When the queue is empty, give Karpenter more CPU (this restarts it, which takes a moment)",
-            Some(format!("kubectl edit deployment -n {namespace} {name}")),
+            format!("kubectl edit deployment -n {namespace} {name}"),
         )
         .unknown(
             "Is it short of CPU, or does the API server slow it down?",

@@ -7,14 +7,10 @@ mod untouched;
 mod waits_for_dns;
 mod without_credentials;
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
-use crate::case::{Case, conversion, karpenter_line, timestamp};
+use crate::case::{conversion, karpenter_line, timestamp};
 use crate::explain::karpenter_ends::{self, KarpenterEnds};
 use crate::objects::Condition;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::Stopped;
 use chrono::TimeDelta;
 use own_nodes::waits_for_own_nodes;
@@ -23,40 +19,29 @@ use untouched::{Untouched, uninstalled};
 use waits_for_dns::waits_for_dns;
 use without_credentials::without_credentials;
 
-pub static RULE: Rule = Rule {
-    cause: "KarpenterNotRunning",
+rule! {
+    cause: KarpenterNotRunning,
     summary: "No replica of Karpenter is available, so nothing is launched, registered or initialized",
-    stages: &[Stage::Launch, Stage::Register, Stage::Initialize, Stage::Terminate],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::Deployments,
-        Input::ServiceAccounts,
-        Input::Pods,
-        Input::CustomResources,
-        Input::Services,
-        Input::Logs,
+    stages: [Launch, Register, Initialize, Terminate],
+    reads: [
+        Nodes, NodeClaims, NodePools, NodeClasses, Deployments, ServiceAccounts, Pods, CustomResources, Services,
+        Logs,
     ],
-    lint: false,
     versions: "all",
-    page: include_str!("../../../pages/KarpenterNotRunning.md"),
-    check,
-};
+}
 
 /// Longer than the rollout of a single replica, whatever waits for it.
 const ROLLOUT: TimeDelta = TimeDelta::minutes(15);
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let Some(karpenter) = case.karpenter() else { return uninstalled(case) };
-    let Some(stopped) = &karpenter.stopped else { return Opinion::Silent };
+    let stopped = karpenter.stopped.as_ref()?;
     // A rollout of a single replica makes it unavailable for a moment.
     let settled = stopped.since.and_then(|at| at.checked_add_signed(case.wait.proven.min(ROLLOUT)));
     if let Some(at) = settled.filter(|at| case.now < *at) {
-        return Opinion::LookAgain(at);
+        return Some(Opinion::LookAgain(at));
     }
-    let Some(waits) = waits_for_karpenter(case) else { return Opinion::Silent };
+    let waits = waits_for_karpenter(case)?;
     let (namespace, name) = karpenter.place();
     let how = match stopped {
         Stopped { wanted: 0, .. } => "is scaled to 0 replicas".to_owned(),
@@ -80,7 +65,7 @@ fn check(case: &Case) -> Opinion {
         let command = format!("kubectl scale deployment -n {namespace} {name} --replicas=2");
         return finding
             .fix(format!("Scale Deployment {} up again. Karpenter then continues by itself.", karpenter.deployment))
-            .step(Risk::Mutating, "Scale it up", Some(command))
+            .change("Scale it up", command)
             .into();
     }
     let ended = karpenter_ends::of(case, namespace);
@@ -104,10 +89,9 @@ fn check(case: &Case) -> Opinion {
         unexplained(finding, namespace)
     };
     finding
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See why the last container exited",
-            Some(format!("kubectl logs -n {namespace} deployment/{name} --previous --tail=50")),
+            format!("kubectl logs -n {namespace} deployment/{name} --previous --tail=50"),
         )
         .into()
 }
@@ -120,11 +104,7 @@ fn unexplained(finding: Finding, namespace: &str) -> Finding {
              CRDs of another version, a wrong cluster name or endpoint, or too little memory. If its pods are Pending, \
              it may have depended on Nodes of its own.",
         )
-        .step(
-            Risk::Inspect,
-            "See its pods",
-            Some(format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide")),
-        )
+        .inspect("See its pods", format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide"))
         .unknown(
             karpenter_ends::WHY_KARPENTER_ENDS,
             format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"),

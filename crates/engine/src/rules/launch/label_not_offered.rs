@@ -1,25 +1,18 @@
 //! Pods select a label that no NodePool gives its nodes, or one for which Karpenter ignores the pods.
 
-use crate::api::{Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::unplaced::{Unplaced, asked, restricted_label};
 use crate::facts::workload::PodWorkload;
-use crate::objects::input::Input;
 use crate::objects::{Node, NodePool, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::TimeDelta;
 
-pub static RULE: Rule = Rule {
-    cause: "LabelNotOffered",
+rule! {
+    cause: LabelNotOffered,
     summary: "Pods select a label that no NodePool gives its nodes, or one that Karpenter accepts from no pod",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Nodes, Input::Events, Input::Pods, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, Nodes, Events, Pods, Deployments],
     versions: "all; Karpenter's own labels that pods may not select since 0.33",
-    page: include_str!("../../../pages/LabelNotOffered.md"),
-    check,
-};
+}
 
 /// The NodePool may be applied after its pods.
 const APPLIED_WITHIN: TimeDelta = TimeDelta::minutes(10);
@@ -32,16 +25,14 @@ const SERVED_WITHIN: TimeDelta = TimeDelta::hours(1);
 const OF_OTHERS: [&str; 3] =
     ["eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/compute-type"];
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
     if let Some((told, key)) = case.unplaced().find_map(|told| Some((told, told.unoffered_label(case.cluster, pool)?)))
     {
         return not_offered(case, pool, &told, key);
     }
     let own = |pod: &&Pod| restricted_label(pod).is_some_and(|key| labeled(case, pod, key).is_none());
-    let Some(pod) = case.ignored().filter(own).min_by_key(|pod| pod.metadata.creation_timestamp) else {
-        return Opinion::Silent;
-    };
+    let pod = case.ignored().filter(own).min_by_key(|pod| pod.metadata.creation_timestamp)?;
     ignored(case, pool, pod)
 }
 
@@ -59,10 +50,10 @@ fn is_karpenters(node: &Node) -> bool {
     ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"].iter().any(|key| node.metadata.label(key).is_some())
 }
 
-fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opinion {
+fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Option<Opinion> {
     let about = &told.event.involved_object;
     if OF_OTHERS.contains(&key) {
-        return Opinion::Silent;
+        return None;
     }
     let wanted = told.pod.map_or_else(|| key.to_owned(), |pod| asked(pod, key));
     let later = case.cluster.nodes().find(|node| is_karpenters(node) && node.metadata.label(key).is_some());
@@ -73,13 +64,13 @@ fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opin
     // If a pod was not read, it may be one of a queue.
     let of_others = |node: &Node| !is_karpenters(node) && node.metadata.label(key).is_some();
     if elsewhere.is_some() && queued || told.pod.is_none() && case.cluster.nodes().any(of_others) {
-        return Opinion::Silent;
+        return None;
     }
     let within = if elsewhere.is_some() { SERVED_WITHIN } else { APPLIED_WITHIN };
     let since = told.pod.and_then(|pod| pod.metadata.creation_timestamp).into_iter().chain(told.since()).min();
-    let Some(due) = since.and_then(|since| since.checked_add_signed(within)) else { return Opinion::Silent };
+    let due = since.and_then(|since| since.checked_add_signed(within))?;
     if due > case.now {
-        return Opinion::LookAgain(due);
+        return Some(Opinion::LookAgain(due));
     }
     let more = match (elsewhere, later) {
         (Some(node), _) => format!(". Node {}, which Karpenter did not create, has it, but no room", node.name()),
@@ -120,12 +111,12 @@ fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opin
     to_change(finding, pool, told.pod, namespace, &about.name).into()
 }
 
-fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Opinion {
-    let Some(key) = restricted_label(pod) else { return Opinion::Silent };
+fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Option<Opinion> {
+    let key = restricted_label(pod)?;
     let due = pod.metadata.creation_timestamp.and_then(|made| made.checked_add_signed(APPLIED_WITHIN));
-    let Some(due) = due else { return Opinion::Silent };
+    let due = due?;
     if due > case.now {
-        return Opinion::LookAgain(due);
+        return Some(Opinion::LookAgain(due));
     }
     let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &*pod.metadata.name);
     let finding = Finding::new(
@@ -153,10 +144,6 @@ fn to_change(finding: Finding, pool: &NodePool, pod: Option<&Pod>, namespace: &s
     let workload = PodWorkload::of(pod, namespace, name);
     finding
         .blaming(workload.blame().field(workload.spec()))
-        .step(Risk::Mutating, "Change what the pods select", Some(workload.edit()))
-        .step(
-            Risk::Mutating,
-            "Or what the NodePool gives its nodes",
-            Some(format!("kubectl edit nodepool {}", pool.name())),
-        )
+        .change("Change what the pods select", workload.edit())
+        .change("Or what the NodePool gives its nodes", format!("kubectl edit nodepool {}", pool.name()))
 }

@@ -1,50 +1,35 @@
 //! The cloud refused the launch, and Karpenter tries again: the condition says why.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::launch_blame;
 use crate::explain::launch_error::{self, FaultIn, LaunchError};
 use crate::explain::logged::{self, Root};
 use crate::explain::vcpu_quota::TooSmall;
-use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClaim, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::{Fact, Trouble};
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};
 
-pub static RULE: Rule = Rule {
-    cause: "LaunchFailed",
+rule! {
+    cause: LaunchFailed,
     summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
-    stages: &[Stage::Launch],
-    reads: &[
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::NodeClasses,
-        Input::Pods,
-        Input::Deployments,
-        Input::AwsObservations,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, Nodes, NodeClasses, Pods, Deployments, AwsObservations, Logs],
     versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that nodewhy reads the message",
-    page: include_str!("../../../pages/LaunchFailed.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(claim) = case.claim else { return Opinion::Silent };
-    let Some(launched) = claim.condition("Launched").filter(|c| !c.is_true()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let claim = case.claim?;
+    let launched = claim.condition("Launched").filter(|c| !c.is_true())?;
     // Another rule reports NodeClassReadinessUnknown.
     if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
-        return Opinion::Silent;
+        return None;
     }
     // And this one too.
     let is_ready = |class: &NodeClass| class.condition("Ready").is_some_and(Condition::is_true);
     if claim.waits_for_class() && case.class().is_some_and(|class| !is_ready(class)) {
-        return Opinion::Silent;
+        return None;
     }
     // Since 1.2, Karpenter writes errors without a reason only to its log.
     let logged = logged::root(case, &[Trouble::RequestRefused]);
@@ -103,16 +88,16 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     let finding = if case.class().is_some_and(NodeClass::is_auto_mode) {
-        finding.step(Risk::Inspect, "See the whole error", Some(format!("kubectl describe nodeclaim {name}")))
+        finding.inspect("See the whole error", format!("kubectl describe nodeclaim {name}"))
     } else {
         let log = format!("{} | grep {name}", commands::karpenter_log(case));
-        finding.step(Risk::Inspect, "See the whole error", Some(log))
+        finding.inspect("See the whole error", log)
     };
     if let Some(class) = tagged {
         return of_tags(finding, class).into();
     }
     let finding = match known.and_then(|e| e.command) {
-        Some(command) => finding.step(Risk::Inspect, "See what AWS reports", Some(command.to_owned())),
+        Some(command) => finding.inspect("See what AWS reports", command.to_owned()),
         None => finding,
     };
     let pending = [&launched.reason, &launched.message]
@@ -133,7 +118,7 @@ fn check(case: &Case) -> Opinion {
         let place = source_text::position(text, defect.span.start);
         return finding
             .fix(format!("Correct userData of {} {} at line {}.", class.kind, class.name(), place.line))
-            .step(Risk::Mutating, "Correct it (Karpenter tries again by itself)", Some(commands::edit(class)))
+            .change("Correct it (Karpenter tries again by itself)", commands::edit(class))
             .blaming(blame)
             .into();
     }
@@ -153,18 +138,14 @@ fn blamed(
 ) -> Finding {
     match (known.map(|e| e.fault), case.class(), claim.node_pool()) {
         (Some(FaultIn::Class(field)), Some(class), _) => finding
-            .step(
-                Risk::Mutating,
-                format!("Change {field} of {} {}", class.kind, class.name()),
-                Some(commands::edit(class)),
-            )
+            .change(format!("Change {field} of {} {}", class.kind, class.name()), commands::edit(class))
             .blaming(Blame::class(class).field(field)),
         (Some(FaultIn::Class(field)), None, _) => match case.class_field(field) {
             Some(blame) => finding.blaming(blame),
             None => finding,
         },
         (Some(FaultIn::Requirements | FaultIn::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => finding
-            .step(Risk::Mutating, "Allow more in the NodePool", Some(format!("kubectl edit nodepool {pool}")))
+            .change("Allow more in the NodePool", format!("kubectl edit nodepool {pool}"))
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements")),
         _ => match launch_blame::refused_role(message) {
             Some(role) => finding.blaming(Blame::object("", "IAMRole", role)),
@@ -230,7 +211,7 @@ fn of_tags(finding: Finding, class: &NodeClass) -> Finding {
             class.kind,
             class.name()
         ))
-        .step(Risk::Mutating, "Remove the tags", Some(commands::edit(class)))
+        .change("Remove the tags", commands::edit(class))
         .blaming(Blame::class(class).field("spec.tags"))
 }
 

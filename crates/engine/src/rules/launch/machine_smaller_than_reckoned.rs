@@ -1,47 +1,29 @@
 //! Karpenter launches one node after the other for a pod, and each has less than Karpenter estimates.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::undersized_nodes::{TooSmall, UndersizedNode};
 use crate::explain::commands;
-use crate::objects::input::Input;
 use crate::objects::{Node, quantity};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::overhead;
 use readers::source_text::{self, Span};
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "MachineSmallerThanReckoned",
+rule! {
+    cause: MachineSmallerThanReckoned,
     summary: "New nodes are too small for the pods that they are launched for: they have less memory, storage or CPU \
               than Karpenter estimates",
-    stages: &[Stage::Launch],
-    reads: &[
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Deployments,
-    ],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, NodeClaims, Nodes, Events, Pods, DaemonSets, Deployments],
     versions: "all",
-    page: include_str!("../../../pages/MachineSmallerThanReckoned.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return None };
     let overrated = case.undersized_nodes().filter_map(|found| match found.why {
         TooSmall::Overrated { reckoned, room } => Some((found, reckoned, room)),
         TooSmall::Uncounted { .. } => None,
     });
-    let Some((found, reckoned, room)) = overrated.min_by_key(|(found, ..)| found.since) else {
-        return Opinion::Silent;
-    };
+    let (found, reckoned, room) = overrated.min_by_key(|(found, ..)| found.since)?;
     let (name, node, resource) = (pool.name(), found.node.name(), found.resource);
     let namespace = found.pod.metadata.namespace.as_deref().unwrap_or("default");
     let Gap { why, blame, fix } = gap(case, &found, Blame::class(class));
@@ -82,7 +64,7 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(blame)
     .fix(fix)
-    .step(Risk::Mutating, "Change the node class (new nodes are then correct)", Some(commands::edit(class)))
+    .change("Change the node class (new nodes are then correct)", commands::edit(class))
     .into()
 }
 

@@ -1,36 +1,29 @@
 //! The NodePool requires an architecture that no image of its node class runs on.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::objects::NodeClaim;
-use crate::objects::input::Input;
 use crate::objects::intern::Interned;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::TimeDelta;
 
-pub static RULE: Rule = Rule {
-    cause: "NoImageForArchitecture",
+rule! {
+    cause: NoImageForArchitecture,
     summary: "The NodePool requires an architecture that no image of its node class runs on",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, NodeClaims],
     versions: "all",
-    page: include_str!("../../../pages/NoImageForArchitecture.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(pool), Some(class)) = (case.pool(), case.class()) else { return Opinion::Silent };
-    let (wanted, Some(have)) = (pool.architectures(), class.architectures()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (pool, class) = (case.pool()?, case.class()?);
+    let (wanted, Some(have)) = (pool.architectures(), class.architectures()) else { return None };
     if wanted.is_empty() {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(arch) = wanted.iter().find(|arch| have.contains(arch.as_str())) {
-        return Opinion::ruled_out(class, format!("{} {} has an image for {arch}", class.kind, class.name()));
+        return Some(Opinion::ruled_out(class, format!("{} {} has an image for {arch}", class.kind, class.name())));
     }
     if launched_all_the_same(case, wanted) {
-        return Opinion::Silent;
+        return None;
     }
     let (wanted, have) = (wanted.join(" or "), have.into_iter().collect::<Vec<_>>().join(", "));
     let (name, object) = (pool.name(), format!("{}/{}", class.kind, class.name()));
@@ -62,11 +55,7 @@ fn check(case: &Case) -> Opinion {
         "Add an image for {wanted} to amiSelectorTerms (an alias selects one for each architecture), or set \
          kubernetes.io/arch of the NodePool to {have}."
     ))
-    .step(
-        Risk::Mutating,
-        "Select an image for it",
-        Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
-    )
+    .change("Select an image for it", format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))
     .into()
 }
 

@@ -4,44 +4,27 @@
 mod no_device;
 
 use self::no_device::no_device;
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
 use crate::case::extended::Offer;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::unplaced::{Lack, POD_ENI, Unplaced, Why, requested};
 use crate::explain::commands;
 use crate::facts::workload::PodWorkload;
-use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, NodePool, quantity};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::overhead::{self, MIB};
 
-pub static RULE: Rule = Rule {
-    cause: "NoInstanceTypeHasRoom",
+rule! {
+    cause: NoInstanceTypeHasRoom,
     summary: "No instance type has what pods and DaemonSets request: a resource that Karpenter does not know, a small \
               volume, DaemonSets that grew",
-    stages: &[Stage::Launch],
-    reads: &[
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::NodeOverlays,
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Deployments,
-    ],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, NodeOverlays, NodeClaims, Nodes, Events, Pods, DaemonSets, Deployments],
     versions: "all",
-    page: include_str!("../../../pages/NoInstanceTypeHasRoom.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some((told, lack)) = case.lacking().next() else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
+    let (told, lack) = case.lacking().next()?;
     let pod = &told.event.involved_object;
     let of_pod = format!("Pod {}/{}", pod.namespace.as_deref().unwrap_or("default"), pod.name);
     let event = Evidence::new(
@@ -128,7 +111,7 @@ fn unknown(
         .with(Evidence::new(format!("NodePool/{name}"), "spec.template.spec.requirements", resource, because))
         .blaming(blame)
         .fix(fix)
-        .step(Risk::Mutating, "Change the workload that requests it", Some(step))
+        .change("Change the workload that requests it", step)
 }
 
 /// Pods have their own security group, and Karpenter does not count the interface for it.
@@ -159,10 +142,9 @@ fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Findin
          karpenter-global-settings, and from 0.32 on nothing.",
         karpenter.deployment
     ))
-    .step(
-        Risk::Mutating,
+    .change(
         "Let Karpenter count the resource",
-        Some(format!("kubectl set env -n {namespace} deployment/{name} AWS_ENABLE_POD_ENI=true")),
+        format!("kubectl set env -n {namespace} deployment/{name} AWS_ENABLE_POD_ENI=true"),
     )
 }
 
@@ -197,7 +179,7 @@ fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: 
         "Request {resource} in as few containers as a node has physical ones, or allow instance types with {total} of \
          them. A NodeOverlay (feature gate NodeOverlay) can declare how many a type offers."
     ))
-    .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
+    .change("Change what the NodePool allows", format!("kubectl edit nodepool {name}"))
 }
 
 fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &str, event: Evidence) -> Finding {
@@ -223,11 +205,9 @@ fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &st
          these disks, remove that part. Otherwise give the volume of images and pods the requested size.",
     );
     match (case.class_field("spec.instanceStorePolicy"), case.class()) {
-        (Some(blame), Some(class)) => finding.blaming(blame).step(
-            Risk::Mutating,
-            "Declare the disks, or make the volume larger",
-            Some(commands::edit(class)),
-        ),
+        (Some(blame), Some(class)) => {
+            finding.blaming(blame).change("Declare the disks, or make the volume larger", commands::edit(class))
+        }
         _ => finding,
     }
 }
@@ -265,7 +245,7 @@ fn crowded(
     ))
     .blaming(blame)
     .fix("Lower what the DaemonSets request, or allow larger instance types in the NodePool.")
-    .step(Risk::Mutating, "Lower the requests, or allow larger nodes", Some(command))
+    .change("Lower the requests, or allow larger nodes", command)
 }
 
 fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &str, event: Evidence) -> Finding {
@@ -308,5 +288,5 @@ fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &
          VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent). From 1.1 on, Karpenter \
          learns the real size from the first node of a type that it launches.",
     )
-    .step(Risk::Mutating, "Allow larger instance types", Some(format!("kubectl edit nodepool {name}")))
+    .change("Allow larger instance types", format!("kubectl edit nodepool {name}"))
 }

@@ -1,26 +1,19 @@
 //! No instance type meets a NodePool's own requirements, or its volume excludes all of them, although pods wait for it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
-use crate::objects::input::Input;
 use crate::objects::{NodeClass, NodePool, Requirement};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::overhead::GIB;
 use chrono::TimeDelta;
 
-pub static RULE: Rule = Rule {
-    cause: "NoInstanceTypeLeft",
+rule! {
+    cause: NoInstanceTypeLeft,
     summary: "No instance type meets the NodePool's requirements, or its volume excludes all of them, and pods wait \
               for it",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, NodeClaims, Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/NoInstanceTypeLeft.md"),
-    check,
-};
+}
 
 /// Source: AWS, "Create a node pool for EKS Auto Mode": more than one CPU, and none of these sizes.
 const NOT_IN_AUTO_MODE: [&str; 3] = ["nano", "micro", "small"];
@@ -30,15 +23,15 @@ const NOT_IN_AUTO_MODE: [&str; 3] = ["nano", "micro", "small"];
 const NOT_FOR_CAPACITY: TimeDelta = TimeDelta::minutes(15);
 
 /// Instance types meet the requirements, but none is offered in the allowed places.
-fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
-    let Some(told) = case.unplaced().find(|u| u.unoffered_by_itself(pool)) else { return Opinion::Silent };
+fn unoffered(case: &Case, pool: &NodePool) -> Option<Opinion> {
+    let told = case.unplaced().find(|u| u.unoffered_by_itself(pool))?;
     let name = pool.name();
     if case.cluster.claim_events_of_pool(name).any(|e| e.reason == "InsufficientCapacityError") {
-        return Opinion::Silent;
+        return None;
     }
     let settled = case.wait.since.checked_add_signed(NOT_FOR_CAPACITY);
     if let Some(at) = settled.filter(|at| case.now < *at) {
-        return Opinion::LookAgain(at);
+        return Some(Opinion::LookAgain(at));
     }
     let asked: Vec<String> = pool.spec.template.spec.requirements.iter().map(Requirement::shown).collect();
     let asked = asked.join(", ");
@@ -73,7 +66,7 @@ fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
          'InstanceTypeOfferings[].[InstanceType,Location]'"
             .to_owned(),
     )
-    .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")))
+    .change("Change the requirements", format!("kubectl edit nodepool {name}"))
     .into()
 }
 
@@ -125,7 +118,7 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
     } else {
         "Give the volume of images and pods a size that leaves room, or reserve less ephemeral-storage in spec.kubelet."
     };
-    Some(finding.fix(fix).step(Risk::Mutating, "Correct the volume", Some(commands::edit(class))))
+    Some(finding.fix(fix).change("Correct the volume", commands::edit(class)))
 }
 
 /// The NodePool lists families that its own requirement on GPUs excludes, and pods ask for them.
@@ -160,19 +153,19 @@ fn without_gpu(case: &Case, pool: &NodePool) -> Option<Finding> {
             "Remove the family from this NodePool, and serve it with a NodePool of its own that has no requirement on \
              GPUs.",
         )
-        .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")));
+        .change("Change the requirements", format!("kubectl edit nodepool {name}"));
     Some(finding)
 }
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
     // Another rule reports which instance types those have: `NoReservedCapacity`.
     if pool.is_reserved_only() {
-        return Opinion::Silent;
+        return None;
     }
     let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else {
         let finding = without_gpu(case, pool).or_else(|| without_storage(case, pool));
-        return finding.map_or_else(|| unoffered(case, pool), Opinion::from);
+        return finding.map(Opinion::from).or_else(|| unoffered(case, pool));
     };
     let name = pool.name();
     // A requirement that every instance type of a Linux cluster meets excludes none.
@@ -219,6 +212,6 @@ fn check(case: &Case) -> Opinion {
             "Which instance types does the region have?",
             "aws ec2 describe-instance-type-offerings --query 'InstanceTypeOfferings[].InstanceType'".to_owned(),
         )
-        .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")))
+        .change("Change the requirements", format!("kubectl edit nodepool {name}"))
         .into()
 }

@@ -1,28 +1,21 @@
 //! A NodePool that allows only reserved capacity, but Karpenter has no usable reservation.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
 use crate::case::reserved_drift::{self, HeldReservation};
-use crate::case::stage::Symptom;
+use crate::case::timestamp;
 use crate::case::unplaced::Unplaced;
-use crate::case::{Case, timestamp};
 use crate::explain::commands;
-use crate::objects::input::Input;
 use crate::objects::{CapacityReservation, NodeClass, NodePool, Pod, Requirement};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use std::collections::BTreeSet;
 
-pub static RULE: Rule = Rule {
-    cause: "NoReservedCapacity",
+rule! {
+    cause: NoReservedCapacity,
     summary: "The NodePool allows only reserved capacity, and its node class has no capacity reservation for it, or \
               none with a free place",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClaims, NodeClasses, Events, Pods, Deployments],
     versions: "1.3 and later",
-    page: include_str!("../../../pages/NoReservedCapacity.md"),
-    check,
-};
+}
 
 /// Why no reservation gives the NodePool a node, and what to change.
 struct Lack {
@@ -113,25 +106,25 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
     }
 }
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return None };
     // Before 0.32, no class selected any.
     if !pool.is_reserved_only() || class.is_node_template() {
-        return Opinion::Silent;
+        return None;
     }
     if case.wait.symptom == Symptom::DriftHeld {
         let held = reserved_drift::held_reservation(case.cluster, pool, class, case.now);
-        return held.map_or(Opinion::Silent, |held| of_drift(pool, class, &held).into());
+        return held.map(|held| of_drift(pool, class, &held).into());
     }
     let is_its_own = |told: &Unplaced| {
         told.lacks_reservation(pool, class) || told.unmet_by_itself(pool) || told.unoffered_by_itself(pool)
     };
     let Some(told) = case.unplaced().find(is_its_own) else {
         if case.wait.symptom != Symptom::PodsDeferred {
-            return Opinion::Silent;
+            return None;
         }
         let deferred = case.deferred().min_by_key(|pod| pod.metadata.creation_timestamp);
-        return deferred.map_or(Opinion::Silent, |pod| full(case, pool, class, pod).into());
+        return deferred.map(|pod| full(case, pool, class, pod).into());
     };
     let lack = lack(case, pool, class);
     let name = pool.name();
@@ -217,10 +210,9 @@ fn of_drift(pool: &NodePool, class: &NodeClass, held: &HeldReservation) -> Findi
          free, or allow on-demand beside reserved. From 1.15 on, the feature gate TerminateFirstDrift makes Karpenter \
          delete first."
     ))
-    .step(
-        Risk::Destructive,
+    .destroy(
         "Free a place in the reservation. Karpenter drains the pods of the node first, and they wait for the new one",
-        Some(format!("kubectl delete nodeclaim {drifted}")),
+        format!("kubectl delete nodeclaim {drifted}"),
     );
     to_change(finding, pool, class)
 }
@@ -228,11 +220,9 @@ fn of_drift(pool: &NodePool, class: &NodeClass, held: &HeldReservation) -> Findi
 /// The steps, and the question that only EC2 can answer.
 fn to_change(finding: Finding, pool: &NodePool, class: &NodeClass) -> Finding {
     let name = pool.name();
-    let finding = finding.step(Risk::Mutating, "Change what the class selects", Some(commands::edit(class))).step(
-        Risk::Mutating,
-        "Or what the NodePool allows",
-        Some(format!("kubectl edit nodepool {name}")),
-    );
+    let finding = finding
+        .change("Change what the class selects", commands::edit(class))
+        .change("Or what the NodePool allows", format!("kubectl edit nodepool {name}"));
     let ids: Vec<&str> = class.status.capacity_reservations.iter().map(|r| r.id.as_str()).collect();
     let of = if ids.is_empty() { String::new() } else { format!(" --capacity-reservation-ids {}", ids.join(" ")) };
     finding

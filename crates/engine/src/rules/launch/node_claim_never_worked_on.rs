@@ -1,40 +1,33 @@
 //! Karpenter runs, but never worked on a NodeClaim that it created: its work on claims fails before it can report it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::objects::Condition;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{LAUNCH_TIMEOUT, REGISTRATION_TIMEOUT};
 
-pub static RULE: Rule = Rule {
-    cause: "NodeClaimNeverWorkedOn",
+rule! {
+    cause: NodeClaimNeverWorkedOn,
     summary: "Karpenter created the NodeClaim, but neither launches it nor gives it up after its own timeout",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClasses, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClasses, Deployments],
     versions: "all",
-    page: include_str!("../../../pages/NodeClaimNeverWorkedOn.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(karpenter)) = (case.claim, case.karpenter()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, karpenter) = (case.claim?, case.karpenter()?);
     // The condition says what failed, and what was tried.
     let untouched = |c: &Condition| c.status == "Unknown" && matches!(c.reason.as_str(), "AwaitingReconciliation" | "");
-    let Some(launched) = claim.condition("Launched").filter(|c| untouched(c)) else { return Opinion::Silent };
+    let launched = claim.condition("Launched").filter(|c| untouched(c))?;
     if claim.metadata.deletion_timestamp.is_some()
         || karpenter.stopped.is_some()
         || case.class().is_some_and(|c| !c.is_ec2())
     {
-        return Opinion::Silent;
+        return None;
     }
     // Karpenter gives a claim up in the same step in which it would launch it. Twice that time is more than a delay.
     let timeout = if karpenter.has_launch_timeout() { LAUNCH_TIMEOUT } else { REGISTRATION_TIMEOUT };
     if case.now - case.wait.since < timeout * 2 {
-        return Opinion::Silent;
+        return None;
     }
     let name = claim.name();
     let reserved = claim.spec.requirements.iter().any(|r| {
@@ -78,10 +71,6 @@ fn check(case: &Case) -> Opinion {
         "Read Karpenter's log for the claim. If it shows a panic, this version has a bug: upgrade, or remove what \
          triggers the panic (a capacity reservation, a field of the node class).",
     )
-    .step(
-        Risk::Inspect,
-        "See what Karpenter logs about it",
-        Some(format!("{} | grep -E 'panic|{name}'", commands::karpenter_log(case))),
-    );
+    .inspect("See what Karpenter logs about it", format!("{} | grep -E 'panic|{name}'", commands::karpenter_log(case)));
     finding.into()
 }

@@ -5,28 +5,21 @@ mod outdated_definition;
 
 use self::min_values::narrowed;
 use self::outdated_definition::{is_outdated, of_definition};
-use crate::api::{Blame, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::logged;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeClaimRefused",
+rule! {
+    cause: NodeClaimRefused,
     summary: "The API server rejects the NodeClaims that Karpenter creates for a NodePool",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::Pods, Input::Deployments, Input::Logs],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, Pods, Deployments, Logs],
     versions: "all; seen only in Karpenter's log",
-    page: include_str!("../../../pages/NodeClaimRefused.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some(root) = logged::root(case, &[Trouble::NodeClaimRefused]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
+    let root = logged::root(case, &[Trouble::NodeClaimRefused])?;
     let (name, error) = (pool.name(), root.error());
     let often = if root.fact.count > 1 { format!(", logged {} times", root.fact.count) } else { String::new() };
     let template = &pool.spec.template;
@@ -52,11 +45,9 @@ fn check(case: &Case) -> Opinion {
     if is_outdated(error) {
         return of_definition(case, finding).into();
     }
-    let finding = finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(origin(error))).step(
-        Risk::Mutating,
-        "Change the NodePool",
-        Some(format!("kubectl edit nodepool {name}")),
-    );
+    let finding = finding
+        .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(origin(error)))
+        .change("Change the NodePool", format!("kubectl edit nodepool {name}"));
     let Some(few) = narrowed(case, pool, error) else {
         return finding
             .fix(

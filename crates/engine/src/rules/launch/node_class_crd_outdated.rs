@@ -1,23 +1,16 @@
 //! Karpenter is newer than the custom resource of its node classes, which drops the conditions that Karpenter writes.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::Version;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeClassCrdOutdated",
+rule! {
+    cause: NodeClassCrdOutdated,
     summary: "The custom resource of the node class is older than Karpenter, and drops the conditions that Karpenter \
               waits for",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClasses, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClasses, Deployments],
     versions: "Karpenter 0.37 with custom resources of an older version",
-    page: include_str!("../../../pages/NodeClassCrdOutdated.md"),
-    check,
-};
+}
 
 /// The first version that launches only from a node class with the condition Ready=True, and writes that condition.
 /// Source: karpenter-provider-aws v0.37.0 pkg/cloudprovider/cloudprovider.go `Create`.
@@ -26,19 +19,13 @@ const WITH_CONDITIONS: Version = Version(0, 37, 0);
 /// The custom resource of the node class.
 const CRD: &str = "ec2nodeclasses.karpenter.k8s.aws";
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class().filter(|class| class.is_ec2())) else {
-        return Opinion::Silent;
-    };
-    let Some(launched) = claim.condition("Launched").filter(|_| claim.waits_for_class()) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class().filter(|class| class.is_ec2())?);
+    let launched = claim.condition("Launched").filter(|_| claim.waits_for_class())?;
     if !class.status.conditions.is_empty() {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(karpenter) = case.karpenter().filter(|karpenter| karpenter.version >= WITH_CONDITIONS) else {
-        return Opinion::Silent;
-    };
+    let karpenter = case.karpenter().filter(|karpenter| karpenter.version >= WITH_CONDITIONS)?;
     // Karpenter writes images and conditions at once: existing images prove that the conditions were dropped.
     let was_written = !class.status.amis.is_empty();
     let (name, version) = (class.name(), karpenter.version);
@@ -62,20 +49,15 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD))
     .fix("Upgrade the CustomResourceDefinitions to Karpenter's version, with the chart karpenter-crd or kubectl apply. \
           A helm upgrade of the chart karpenter does not change them.")
-    .step(
-        Risk::Inspect,
-        "See whether the definition knows conditions (the command prints array, or nothing)",
-        Some(format!(
+    .inspect("See whether the definition knows conditions (the command prints array, or nothing)", format!(
             "kubectl get crd {CRD} -o \
              jsonpath='{{.spec.versions[*].schema.openAPIV3Schema.properties.status.properties.conditions.type}}'"
-        )),
-    )
-    .step(
-        Risk::Mutating,
+        ))
+    .change(
         "Upgrade the definition to Karpenter's version. Do the same for the definitions of NodePool and NodeClaim",
-        Some(format!(
+        format!(
             "kubectl apply -f https://raw.githubusercontent.com/aws/karpenter-provider-aws/v{version}/pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"
-        )),
+        ),
     )
     .into()
 }

@@ -1,37 +1,31 @@
 //! Karpenter launches nothing from a node class that is not Ready: its conditions say which selector, image or
 //! permission is wrong.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::logged::{self, Root};
 use crate::explain::{auto_mode_entry, commands, launch_blame, launch_error};
 use crate::facts::kubelet_version;
 use crate::facts::slip::is_slip;
 use crate::facts::volume_refusal::volume_refusal;
-use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::image_releases;
 use logs::fact::Trouble;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub static RULE: Rule = Rule {
-    cause: "NodeClassNotReady",
+rule! {
+    cause: NodeClassNotReady,
     summary: "The node class is not Ready, so Karpenter can launch nothing from it",
-    stages: &[Stage::Launch],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::ServiceAccounts, Input::Logs],
+    stages: [Launch],
+    reads: [Nodes, NodeClasses, Deployments, ServiceAccounts, Logs],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/NodeClassNotReady.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(class) = case.class() else { return Opinion::Silent };
-    let Some(ready) = class.condition("Ready") else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let class = case.class()?;
+    let ready = class.condition("Ready")?;
     if ready.is_true() {
-        return Opinion::ruled_out(class, format!("{} {} is Ready", class.kind, class.name()));
+        return Some(Opinion::ruled_out(class, format!("{} {} is Ready", class.kind, class.name())));
     }
     // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. A False condition has a
     // known reason, an Unknown one does not.
@@ -131,13 +125,7 @@ fn check(case: &Case) -> Opinion {
             format!("{} | grep -i -e nodeclass -e {name}", commands::karpenter_log(case)),
         );
     }
-    finding
-        .step(
-            Risk::Inspect,
-            "See all conditions",
-            Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase())),
-        )
-        .into()
+    finding.inspect("See all conditions", format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase())).into()
 }
 
 /// The steps that show and change what fails in the class.
@@ -145,20 +133,18 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
     let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
     if let Some(profile) = failing.first().and_then(|c| profile_of_dry_run(case, class, c)) {
         let command = format!("aws iam get-instance-profile --instance-profile-name {profile}");
-        finding = finding.step(Risk::Inspect, "See whether the instance profile exists, and its role", Some(command));
+        finding = finding.inspect("See whether the instance profile exists, and its role", command);
     } else if selects("SubnetsReady") || selects("SecurityGroupsReady") {
         finding = finding
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See which subnets have the tag",
                 tag_command("describe-subnets", &class.spec.subnet_selector_terms),
             )
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See which security groups have the tag",
                 tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
             )
-            .step(Risk::Mutating, "Tag them, or change the selector terms", Some(commands::edit(class)));
+            .change("Tag them, or change the selector terms", commands::edit(class));
     } else if finding.blame.is_some() {
         if let Some(role) = refused_role(class, failing) {
             return auto_mode_entry::authorize(case, finding, role);
@@ -170,7 +156,7 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
         } else if first.is_some_and(|c| is_without_cidr(c)) {
             finding.step(Risk::LowRisk, "Allow the call to Karpenter's role", None)
         } else {
-            finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)))
+            finding.change("Change the node class", commands::edit(class))
         };
     }
     finding

@@ -1,45 +1,38 @@
 //! A NodePool whose node class belongs to another Karpenter than the one that runs here, or to an Auto Mode that is
 //! off: no controller works on it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{Inert, Symptom};
+use crate::case::stage::Inert;
 use crate::objects::NodePool;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::TimeDelta;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeClassNotServed",
+rule! {
+    cause: NodeClassNotServed,
     summary: "The NodePool refers to a node class of another Karpenter than the one that runs here, or of an Auto Mode \
               that is off",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, Deployments],
     versions: "all",
-    page: include_str!("../../../pages/NodeClassNotServed.md"),
-    check,
-};
+}
 
 const AUTO_MODE: &str = "eks.amazonaws.com";
 
 /// Auto Mode writes conditions within seconds.
 const LOOKED_AT_WITHIN: TimeDelta = TimeDelta::minutes(10);
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     match (case.wait.symptom, case.pool()) {
         (Symptom::Inert(Inert::ClassNotServed), Some(pool)) => of_another(case, pool),
         (Symptom::Inert(Inert::AutoModeOff), Some(pool)) => auto_mode_off(case, pool),
-        _ => Opinion::Silent,
+        _ => None,
     }
 }
 
-fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
+fn auto_mode_off(case: &Case, pool: &NodePool) -> Option<Opinion> {
     let made = pool.metadata.creation_timestamp;
-    let Some(due) = made.and_then(|made| made.checked_add_signed(LOOKED_AT_WITHIN)) else { return Opinion::Silent };
+    let due = made.and_then(|made| made.checked_add_signed(LOOKED_AT_WITHIN))?;
     if due > case.now {
-        return Opinion::LookAgain(due);
+        return Some(Opinion::LookAgain(due));
     }
     let (name, reference) = (pool.name(), &pool.spec.template.spec.node_class_ref);
     Finding::new(
@@ -63,11 +56,7 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
          apply switches Auto Mode off. Or install Karpenter and refer to an EC2NodeClass.",
     )
     .step(Risk::LowRisk, "Switch EKS Auto Mode on", None)
-    .step(
-        Risk::Inspect,
-        "See which node class the NodePool refers to",
-        Some(format!("kubectl get nodepool {name} -o yaml")),
-    )
+    .inspect("See which node class the NodePool refers to", format!("kubectl get nodepool {name} -o yaml"))
     .ask_aws(
         "Is Auto Mode on?",
         format!(
@@ -78,10 +67,10 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
     .into()
 }
 
-fn of_another(case: &Case, pool: &NodePool) -> Opinion {
+fn of_another(case: &Case, pool: &NodePool) -> Option<Opinion> {
     let (name, reference) = (pool.name(), &pool.spec.template.spec.node_class_ref);
     let served = case.cluster.pools().find(|other| !other.status.conditions.is_empty());
-    let Some(served) = served else { return Opinion::Silent };
+    let served = served?;
     let theirs = &served.spec.template.spec.node_class_ref;
     let runs = match theirs.group.as_str() {
         AUTO_MODE => "EKS Auto Mode",
@@ -116,11 +105,10 @@ fn of_another(case: &Case, pool: &NodePool) -> Opinion {
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
     .fix(fix)
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See what a working NodePool refers to",
-        Some(format!("kubectl get nodepool {} -o jsonpath='{{.spec.template.spec.nodeClassRef}}'", served.name())),
+        format!("kubectl get nodepool {} -o jsonpath='{{.spec.template.spec.nodeClassRef}}'", served.name()),
     )
-    .step(Risk::Mutating, "Refer to the right node class", Some(format!("kubectl edit nodepool {name}")))
+    .change("Refer to the right node class", format!("kubectl edit nodepool {name}"))
     .into()
 }

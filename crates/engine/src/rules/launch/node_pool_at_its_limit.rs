@@ -1,50 +1,32 @@
 //! A NodePool whose limits leave no room for one more node of any allowed type, although pods wait for it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
 use crate::case::extended::{EFA, Offer, never_attached};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::case::static_drift::{self, NoRoom};
 use crate::case::unplaced::Unplaced;
-use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodePool, Pod, Taint, quantity};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::startup_taint;
 use crate::upstream::unplaced::PlacementObstacle;
 
-pub static RULE: Rule = Rule {
-    cause: "NodePoolAtItsLimit",
+rule! {
+    cause: NodePoolAtItsLimit,
     summary: "The NodePool's limits leave no room for another node, and pods wait for it, or a drifted node that it \
               should replace",
-    stages: &[Stage::Launch],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::Deployments,
-    ],
-    lint: false,
+    stages: [Launch],
+    reads: [Nodes, NodeClaims, NodePools, NodeClasses, Events, Pods, Deployments],
     versions: "all",
-    page: include_str!("../../../pages/NodePoolAtItsLimit.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
     if case.wait.symptom == Symptom::DriftHeld {
-        return static_drift::no_room(case.cluster, pool).map_or(Opinion::Silent, |held| of_drift(pool, &held).into());
+        return static_drift::no_room(case.cluster, pool).map(|held| of_drift(pool, &held).into());
     }
     let limits: Vec<String> = pool.spec.limits.iter().map(|(what, most)| format!("{what} {most}")).collect();
     let is_full = |u: &Unplaced| u.refusal == PlacementObstacle::Limits && !is_forbidden(pool, u.pod);
-    let Some(told) = case.unplaced().find(|u| is_full(u) && !limits.is_empty()) else {
-        return Opinion::Silent;
-    };
+    let told = case.unplaced().find(|u| is_full(u) && !limits.is_empty())?;
     if kept_empty(case, pool) {
-        return Opinion::Silent;
+        return None;
     }
     let (name, limits) = (pool.name(), limits.join(", "));
     let plain = told.pod.and_then(|pod| never_attached(case.cluster, pool, pod));
@@ -82,12 +64,11 @@ fn check(case: &Case) -> Opinion {
     };
     finding
         .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.limits"))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See what counts against the limits",
-            Some(format!("kubectl get nodepool {name} -o jsonpath='{{.status.resources}}'")),
+            format!("kubectl get nodepool {name} -o jsonpath='{{.status.resources}}'"),
         )
-        .step(Risk::Mutating, "Raise the limits", Some(format!("kubectl edit nodepool {name}")))
+        .change("Raise the limits", format!("kubectl edit nodepool {name}"))
         .into()
 }
 
@@ -150,18 +131,13 @@ fn of_drift(pool: &NodePool, held: &NoRoom) -> Finding {
         "Raise limits.nodes above spec.replicas, by the number of nodes that may be replaced at a time. Or delete the \
          drifted NodeClaims one by one: Karpenter fills up to {replicas} again."
     ))
-    .step(
-        Risk::Inspect,
-        "See which have drifted",
-        Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o wide")),
-    )
-    .step(
-        Risk::Mutating,
+    .inspect("See which have drifted", format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o wide"))
+    .change(
         "Leave room for one replacement",
-        Some(format!(
+        format!(
             "kubectl patch nodepool {name} --type merge -p '{{\"spec\":{{\"limits\":{{\"nodes\":\"{}\"}}}}}}'",
             replicas.saturating_add(1)
-        )),
+        ),
     )
 }
 

@@ -1,31 +1,24 @@
 //! A NodePool with a fixed number of nodes, and a pod that waits for one more of them.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "NodePoolIsStatic",
+rule! {
+    cause: NodePoolIsStatic,
     summary: "The NodePool keeps a fixed number of nodes, and pods that select its nodes wait for more",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, NodeClaims, Events, Pods],
     versions: "Karpenter 1.8 and later, with the feature gate StaticCapacity",
-    page: include_str!("../../../pages/NodePoolIsStatic.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some(replicas) = pool.spec.replicas else { return Opinion::Silent };
-    let Some(told) = case.unplaced().find(|u| u.passed_over_as_static(pool)) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
+    let replicas = pool.spec.replicas?;
+    let told = case.unplaced().find(|u| u.passed_over_as_static(pool))?;
     let (name, pod) = (pool.name(), &told.event.involved_object);
     // The nodes that are still to come may be enough.
     let claims = case.cluster.claims_of_pool(name).filter(|c| c.metadata.deletion_timestamp.is_none());
     if claims.filter(|c| c.is_true("Initialized")).count() < usize::try_from(replicas).unwrap_or_default() {
-        return Opinion::Silent;
+        return None;
     }
     let namespace = pod.namespace.as_deref().unwrap_or("default");
     Finding::new(
@@ -53,10 +46,9 @@ fn check(case: &Case) -> Opinion {
         "Raise spec.replicas, or give these pods a NodePool without it. You cannot remove replicas from a NodePool \
          that has them.",
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Raise the number of nodes by one",
-        Some(format!("kubectl scale nodepool {name} --replicas={}", replicas.saturating_add(1))),
+        format!("kubectl scale nodepool {name} --replicas={}", replicas.saturating_add(1)),
     )
     .into()
 }

@@ -1,28 +1,22 @@
 //! A NodePool that Karpenter does not launch from: it is invalid, or its node class does not exist.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::refused_pool::stands;
 use crate::explain::logged::{self, Root};
-use crate::objects::input::Input;
 use crate::objects::{Condition, NodePool};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "NodePoolNotReady",
+rule! {
+    cause: NodePoolNotReady,
     summary: "The NodePool is invalid, or its node class does not exist",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::Logs],
+    stages: [Launch],
+    reads: [NodePools, Logs],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/NodePoolNotReady.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(pool) = case.pool() else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let pool = case.pool()?;
     let Some(condition) = pool.unready() else {
         // A node's own log says nothing about its NodePool.
         let root = || logged::root(case, &[Trouble::NodePoolRefused]);
@@ -30,9 +24,9 @@ fn check(case: &Case) -> Opinion {
             return refused(pool, &root).into();
         }
         if pool.condition("Ready").is_some_and(Condition::is_true) {
-            return Opinion::ruled_out(pool, format!("NodePool {} is Ready", pool.name()));
+            return Some(Opinion::ruled_out(pool, format!("NodePool {} is Ready", pool.name())));
         }
-        return Opinion::Silent;
+        return None;
     };
     let name = pool.name();
     let reference = &pool.spec.template.spec.node_class_ref;
@@ -63,8 +57,8 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(field))
     .fix(fix)
-    .step(Risk::Inspect, "See the NodePool's conditions", Some(format!("kubectl describe nodepool {name}")))
-    .step(Risk::Mutating, "Correct the NodePool", Some(format!("kubectl edit nodepool {name}")))
+    .inspect("See the NodePool's conditions", format!("kubectl describe nodepool {name}"))
+    .change("Correct the NodePool", format!("kubectl edit nodepool {name}"))
     .into()
 }
 
@@ -86,5 +80,5 @@ fn refused(pool: &NodePool, root: &Root) -> Finding {
         Blame::object("karpenter.sh/v1", "NodePool", name).field(logged::path_in(error).unwrap_or("spec.template")),
     )
     .fix("Correct the field that the line names.")
-    .step(Risk::Mutating, "Correct the NodePool", Some(format!("kubectl edit nodepool {name}")))
+    .change("Correct the NodePool", format!("kubectl edit nodepool {name}"))
 }

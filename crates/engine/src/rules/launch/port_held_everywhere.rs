@@ -1,31 +1,23 @@
 //! Karpenter launches one node after the other for a pod, but a DaemonSet uses the port that it requests on each.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::port_held::port_held;
-use crate::case::stage::Symptom;
 use crate::case::timestamp;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "PortHeldEverywhere",
+rule! {
+    cause: PortHeldEverywhere,
     summary: "Karpenter launches nodes for a pod that cannot run on them: it requests a port of the Node (hostPort) \
               that a DaemonSet uses on each",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::Nodes, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodePools, Nodes, Events, Pods],
     versions: "Karpenter before 1.4; later versions if they do not count the DaemonSet",
-    page: include_str!("../../../pages/PortHeldEverywhere.md"),
-    check,
-};
+}
 
 /// Source: core v1.3.3 pkg/controllers/provisioning/scheduling/nodeclaim.go `NewNodeClaim`: a new node has no port in
 /// use; v1.4.0 scheduler.go `getDaemonHostPortUsage`.
-fn check(case: &Case) -> Opinion {
-    let Some(pool) = case.pool().filter(|_| case.wait.symptom == Symptom::PortHeld) else { return Opinion::Silent };
-    let Some(found) = port_held(case.cluster, pool) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let pool = case.pool().filter(|_| case.wait.symptom == Symptom::PortHeld)?;
+    let found = port_held(case.cluster, pool)?;
     let (name, node, port, set) = (pool.name(), found.node.name(), found.port, found.set);
     let namespace_of = |namespace: Option<&str>| namespace.unwrap_or("default").to_owned();
     let namespace = namespace_of(found.pod.metadata.namespace.as_deref());
@@ -73,17 +65,10 @@ fn check(case: &Case) -> Opinion {
          its own IP needs no hostPort. Or remove the hostPort from DaemonSet {set}. A newer Karpenter stops launching \
          nodes for the pod, but the pod still waits."
     ))
-    .step(
-        Risk::Mutating,
-        "Set another hostPort, or none",
-        Some(format!("kubectl edit {} -n {namespace} {workload}", kind.to_lowercase())),
-    )
-    .step(
-        Risk::Inspect,
+    .change("Set another hostPort, or none", format!("kubectl edit {} -n {namespace} {workload}", kind.to_lowercase()))
+    .inspect(
         "See which ports the DaemonSet uses",
-        Some(format!(
-            "kubectl get daemonset -n {of_set} {set} -o jsonpath='{{.spec.template.spec.containers[*].ports}}'"
-        )),
+        format!("kubectl get daemonset -n {of_set} {set} -o jsonpath='{{.spec.template.spec.containers[*].ports}}'"),
     )
     .into()
 }

@@ -1,48 +1,31 @@
 //! Each of Karpenter's provisioning rounds fails as a whole, so no pod gets a node, and only its log says so.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::failing_round::{FailingRound, failing_round};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::cluster_state::ClassFacts;
 use crate::explain::launch_error::{self, FaultIn};
 use crate::explain::vcpu_quota::TooSmall;
 use crate::explain::{commands, launch_blame, logged};
 use crate::facts::webhook;
-use crate::objects::input::Input;
 use crate::objects::{Meta, NodeClaim, NodePool, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::{Fact, Trouble};
 
-pub static RULE: Rule = Rule {
-    cause: "ProvisioningFails",
+rule! {
+    cause: ProvisioningFails,
     summary: "Each of Karpenter's provisioning rounds fails for all waiting pods: a CRD is being deleted, pods are \
               bound to a Node that is gone, or another reason in its log",
-    stages: &[Stage::Launch],
-    reads: &[
-        Input::NodeClaims,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::Nodes,
-        Input::Pods,
-        Input::Deployments,
-        Input::Logs,
-        Input::MutatingWebhooks,
-        Input::ValidatingWebhooks,
-    ],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodePools, NodeClasses, Nodes, Pods, Deployments, Logs, MutatingWebhooks, ValidatingWebhooks],
     versions: "all; seen only in Karpenter's log",
-    page: include_str!("../../../pages/ProvisioningFails.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if case.wait.symptom != Symptom::RoundsFail {
-        return Opinion::Silent;
+        return None;
     }
     let failing = case.pool().and_then(|pool| failing_round(case.cluster, pool, case.now));
-    let Some(round) = failing else { return Opinion::Silent };
+    let round = failing?;
     let error = error(&round.fact.last.text);
     let finding = definition_goes(case, round, &error)
         .or_else(|| node_is_gone(case, round, &error))
@@ -133,17 +116,13 @@ fn definition_goes(case: &Case, round: FailingRound, error: &str) -> Option<Find
              karpenter-crd). With a definition, Kubernetes deletes all objects of its kind. If the definitions of \
              NodePools and node classes were deleted too, apply these objects again."
         ))
-        .step(
-            Risk::Inspect,
-            "See what the definition waits for",
-            Some(format!("kubectl describe customresourcedefinition {CRD}")),
-        );
+        .inspect("See what the definition waits for", format!("kubectl describe customresourcedefinition {CRD}"));
     if let Some(claim) = last {
         let name = claim.name();
         finding = finding
             .with(deleted(&format!("NodeClaim/{name}"), &claim.metadata, "its definition waits for it"))
             .linked([Link::new(format!("NodeClaim/{name}"), "it is being deleted, but still exists")])
-            .step(Risk::Inspect, "See what it waits for", Some(format!("kubectl describe nodeclaim {name}")));
+            .inspect("See what it waits for", format!("kubectl describe nodeclaim {name}"));
     }
     Some(finding)
 }
@@ -180,7 +159,7 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
     );
     let Some(pod) = left.first() else {
         let command = format!("kubectl get pods -A --field-selector spec.nodeName={node}");
-        return Some(finding.step(Risk::Inspect, "See which pods are bound to it", Some(command)));
+        return Some(finding.inspect("See which pods are bound to it", command));
     };
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or("default"));
     let finding = finding
@@ -190,10 +169,9 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
             Link::new(format!("Pod/{name}"), "it is bound to a Node that is gone"),
         ])
         .blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.nodeName"))
-        .step(
-            Risk::Destructive,
+        .destroy(
             "Delete it by force (no kubelet confirms the deletion)",
-            Some(format!("kubectl delete pod -n {namespace} {name} --force --grace-period=0")),
+            format!("kubectl delete pod -n {namespace} {name} --force --grace-period=0"),
         );
     if pod.metadata.finalizers.is_empty() {
         return Some(finding);
@@ -202,12 +180,11 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
     Some(
         finding
             .with(Evidence::new(format!("Pod/{name}"), "metadata.finalizers", kept, "they keep it while it is deleted"))
-            .step(
-                Risk::Destructive,
+            .destroy(
                 "Remove its finalizers, when their owner does not need them any more",
-                Some(format!(
+                format!(
                     r#"kubectl patch pod -n {namespace} {name} --type=merge -p '{{"metadata":{{"finalizers":null}}}}'"#
-                )),
+                ),
             ),
     )
 }
@@ -230,7 +207,7 @@ fn webhook_refuses(case: &Case, round: FailingRound, error: &str) -> Option<Find
                 "Get the service of the webhook running, or exclude Karpenter's objects from its rules. If the webhook \
                  is left over, delete it.",
             )
-            .step(Risk::Inspect, "See its rules and its service", Some(format!("kubectl get {plural} {name} -o yaml"))),
+            .inspect("See its rules and its service", format!("kubectl get {plural} {name} -o yaml")),
     )
 }
 
@@ -297,18 +274,9 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
                     "Find the controller in its log (node_state, state.node, state.nodeclaim) that fails on a Node or \
                      NodeClaim again and again, and fix what it names.",
                 )
-                .step(
-                    Risk::Inspect,
-                    "See what it fails on",
-                    Some(format!("{} | grep -i error", commands::karpenter_log(case))),
-                )
-                .step(
-                    Risk::Inspect,
-                    "See which NodeClaims have no instance",
-                    Some("kubectl get nodeclaims -o wide".to_owned()),
-                )
-                .step(
-                    Risk::Inspect,
+                .inspect("See what it fails on", format!("{} | grep -i error", commands::karpenter_log(case)))
+                .inspect("See which NodeClaims have no instance", "kubectl get nodeclaims -o wide".to_owned())
+                .inspect(
                     "See the NodePool",
                     case.pool().map(|pool| format!("kubectl describe nodepool {}", pool.name())),
                 ),
@@ -335,7 +303,7 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
             ])
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
             .fix(format!("Recreate {class}, or delete NodePool {name} and its nodes (this drains their pods)."))
-            .step(Risk::Inspect, "See what it refers to", Some(format!("kubectl get nodepool {name} -o yaml"))),
+            .inspect("See what it refers to", format!("kubectl get nodepool {name} -o yaml")),
     )
 }
 
@@ -351,11 +319,9 @@ fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Findin
     let finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact)).with(line(fact));
     let class = said.split_once("StorageClass.storage.k8s.io \"").and_then(|(_, rest)| rest.split('"').next());
     let finding = match class {
-        Some(class) => finding.blaming(Blame::object("storage.k8s.io/v1", "StorageClass", class)).step(
-            Risk::Inspect,
-            "See which claims name it",
-            Some(format!("kubectl get persistentvolumeclaims -A | grep {class}")),
-        ),
+        Some(class) => finding
+            .blaming(Blame::object("storage.k8s.io/v1", "StorageClass", class))
+            .inspect("See which claims name it", format!("kubectl get persistentvolumeclaims -A | grep {class}")),
         None => finding,
     };
     Some(finding.fix(
@@ -417,22 +383,21 @@ fn refused_launch(case: &Case, round: FailingRound, error: &str) -> Option<Findi
     let confidence = if known.exact { Confidence::Certain } else { Confidence::Likely };
     let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(known.fix_for(error));
     let finding = match known.command {
-        Some(command) => finding.step(Risk::Inspect, "See what AWS reports", Some(command.to_owned())),
+        Some(command) => finding.inspect("See what AWS reports", command.to_owned()),
         None => finding,
     };
     if let Some(in_aws) = launch_blame::in_aws(case, known, error) {
         return Some(in_aws.onto(finding));
     }
-    let finding = finding.step(
-        Risk::Inspect,
+    let finding = finding.inspect(
         "See everything that Karpenter logs about it",
         case.pool().map(|pool| format!("{} | grep {}", commands::karpenter_log(case), pool.name())),
     );
     let pool = case.pool().map(|pool| Blame::object("karpenter.sh/v1", "NodePool", pool.name()));
     Some(match (known.fault, case.class()) {
-        (FaultIn::Class(field), Some(class)) => finding
-            .step(Risk::Mutating, format!("Change {field}"), Some(commands::edit(class)))
-            .blaming(Blame::class(class).field(field)),
+        (FaultIn::Class(field), Some(class)) => {
+            finding.change(format!("Change {field}"), commands::edit(class)).blaming(Blame::class(class).field(field))
+        }
         (FaultIn::Requirements | FaultIn::Nowhere, _) => {
             finding.blaming(pool?.field("spec.template.spec.requirements"))
         }
@@ -449,7 +414,7 @@ fn of_karpenter(case: &Case, finding: Finding, step: &str, command: impl Fn(&str
         return finding;
     };
     finding
-        .step(Risk::Mutating, step.to_owned(), Some(command(namespace, name)))
+        .change(step.to_owned(), command(namespace, name))
         .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace))
 }
 
@@ -458,11 +423,9 @@ fn told(case: &Case, round: FailingRound, error: &str) -> Finding {
     let why = format!("each provisioning round fails: {}", logged::excerpt(error));
     let finding = Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact));
     let finding = match named(case, error) {
-        Some((blame, kind, name)) => finding.blaming(blame).step(
-            Risk::Inspect,
-            "See what the line names",
-            Some(format!("kubectl describe {kind} {name}")),
-        ),
+        Some((blame, kind, name)) => {
+            finding.blaming(blame).inspect("See what the line names", format!("kubectl describe {kind} {name}"))
+        }
         None => finding,
     };
     let grep = format!("{} | grep ERROR", commands::karpenter_log(case));
@@ -478,10 +441,9 @@ fn told(case: &Case, round: FailingRound, error: &str) -> Finding {
             karpenter.version.to_string(),
             "it is this one's round",
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See its ServiceAccount, its version and its settings",
-            Some(format!("kubectl describe deployment -n {namespace} {name}")),
+            format!("kubectl describe deployment -n {namespace} {name}"),
         )
 }
 

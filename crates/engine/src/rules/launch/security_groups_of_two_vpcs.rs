@@ -1,40 +1,31 @@
 //! Two of the selected security groups have one name, so one of them belongs to another VPC.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::launch_error;
-use crate::objects::input::Input;
 use crate::objects::{NodeClass, SecurityGroup};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "SecurityGroupsOfTwoVpcs",
+rule! {
+    cause: SecurityGroupsOfTwoVpcs,
     summary: "The selected security groups belong to two VPCs: two of them have one name",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodeClasses],
     versions: "all; the condition contains EC2's error if Karpenter has a reason for it",
-    page: include_str!("../../../pages/SecurityGroupsOfTwoVpcs.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
-    let Some(launched) = claim.condition("Launched").filter(|c| c.reason == "LaunchFailed") else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
+    let launched = claim.condition("Launched").filter(|c| c.reason == "LaunchFailed")?;
     // If Karpenter passes EC2's message on, that is the better sentence.
     if launch_error::named(&launched.message).is_some() {
-        return Opinion::Silent;
+        return None;
     }
-    let Some((one, other)) = namesakes(class) else { return Opinion::Silent };
+    let (one, other) = namesakes(class)?;
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             sibling,
             format!("NodeClaim {} was launched with the same security groups", sibling.name()),
-        );
+        ));
     }
     let (name, group) = (class.name(), &one.name);
     let by_name = class.spec.security_group_selector_terms.iter().position(|t| t.name.as_deref() == Some(group));
@@ -64,15 +55,14 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field(field))
     .fix("Select the security groups by id, or by a tag that only the groups of the cluster's VPC have.")
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See their VPCs",
-        Some(format!(
+        format!(
             "aws ec2 describe-security-groups --group-ids {} {} --query 'SecurityGroups[].[GroupId,GroupName,VpcId]'",
             one.id, other.id
-        )),
+        ),
     )
-    .step(Risk::Mutating, "Select only the right one", Some(commands::edit(class)))
+    .change("Select only the right one", commands::edit(class))
     .into()
 }
 

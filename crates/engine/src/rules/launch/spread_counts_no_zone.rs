@@ -1,28 +1,21 @@
 //! Pods must be spread over zones, but one version of Karpenter counts none for pods that select a NodePool by name.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::workload::PodWorkload;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "SpreadCountsNoZone",
+rule! {
+    cause: SpreadCountsNoZone,
     summary: "Karpenter 1.8.4 finds no zone for pods that are spread over zones and select a NodePool by its name",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::Events, Input::Pods, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, Events, Pods, Deployments],
     versions: "1.8.4 (core 1.8.1)",
-    page: include_str!("../../../pages/SpreadCountsNoZone.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let (None, Some(pool), Some(karpenter)) = (case.claim, case.pool(), case.karpenter()) else {
-        return Opinion::Silent;
+        return None;
     };
-    let Some(told) = case.uncounted().next() else { return Opinion::Silent };
+    let told = case.uncounted().next()?;
     let about = &told.event.involved_object;
     let namespace = about.namespace.as_deref().unwrap_or("default");
     let workload = PodWorkload::of(told.pod, namespace, &about.name);
@@ -60,11 +53,7 @@ fn check(case: &Case) -> Opinion {
          label of its own (spec.template.metadata.labels) instead of karpenter.sh/nodepool, or set nodeAffinityPolicy: \
          Ignore in the constraint.",
     )
-    .step(
-        Risk::Mutating,
-        "Install another version with its chart",
-        Some(format!("kubectl edit deployment -n {own} {deployment}")),
-    )
-    .step(Risk::Mutating, "Or change how the pods select the NodePool", Some(workload.edit()))
+    .change("Install another version with its chart", format!("kubectl edit deployment -n {own} {deployment}"))
+    .change("Or change how the pods select the NodePool", workload.edit())
     .into()
 }

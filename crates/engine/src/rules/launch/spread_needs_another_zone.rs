@@ -1,29 +1,19 @@
 //! Pods must be spread over zones, but the only NodePool for them does not allow the next zone.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::workload::PodWorkload;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "SpreadNeedsAnotherZone",
+rule! {
+    cause: SpreadNeedsAnotherZone,
     summary: "The topology spread of pods requires a zone that the NodePool which they select does not allow",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/SpreadNeedsAnotherZone.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some((told, (wanted, allowed))) = case.unplaced().find_map(|told| Some((told, told.spread_elsewhere(pool)?)))
-    else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
+    let (told, (wanted, allowed)) = case.unplaced().find_map(|told| Some((told, told.spread_elsewhere(pool)?)))?;
     let (name, wanted, allowed) = (pool.name(), wanted.join(" or "), allowed.join(", "));
     let about = &told.event.involved_object;
     let namespace = about.namespace.as_deref().unwrap_or("default");
@@ -48,7 +38,7 @@ fn check(case: &Case) -> Opinion {
         "Allow zone {wanted} in NodePool {name} (its node class needs a subnet there). Or restrict the pods \
          to {allowed} (node affinity on topology.kubernetes.io/zone): then no other zone counts."
     ))
-    .step(Risk::Mutating, "Allow the zone", Some(format!("kubectl edit nodepool {name}")))
-    .step(Risk::Mutating, "Or restrict the pods to the existing zones", Some(workload.edit()))
+    .change("Allow the zone", format!("kubectl edit nodepool {name}"))
+    .change("Or restrict the pods to the existing zones", workload.edit())
     .into()
 }

@@ -1,29 +1,22 @@
 //! A NodePool has replicas, but Karpenter does not create them: the feature gate is off.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "StaticCapacityOff",
+rule! {
+    cause: StaticCapacityOff,
     summary: "The NodePool has replicas, but Karpenter's feature gate StaticCapacity is off",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClaims, Input::Deployments],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClaims, Deployments],
     versions: "Karpenter 1.8 and later",
-    page: include_str!("../../../pages/StaticCapacityOff.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let (None, Some(pool), Some(karpenter)) = (case.claim, case.pool(), case.karpenter()) else {
-        return Opinion::Silent;
+        return None;
     };
-    let Some(replicas) = pool.spec.replicas.filter(|replicas| *replicas > 0) else { return Opinion::Silent };
+    let replicas = pool.spec.replicas.filter(|replicas| *replicas > 0)?;
     if karpenter.gate("StaticCapacity") != Some(false) || case.cluster.claims_of_pool(pool.name()).next().is_some() {
-        return Opinion::Silent;
+        return None;
     }
     let name = pool.name();
     let (namespace, deployment) = karpenter.place();
@@ -55,11 +48,10 @@ fn check(case: &Case) -> Opinion {
         "Turn the feature gate on (Helm: settings.featureGates.staticCapacity=true). Or create a NodePool without \
          replicas, which follows pods: you cannot remove replicas from a NodePool that has them.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See Karpenter's feature gates",
-        Some(format!("kubectl get deployment -n {namespace} {deployment} -o yaml | grep -A1 FEATURE_GATES")),
+        format!("kubectl get deployment -n {namespace} {deployment} -o yaml | grep -A1 FEATURE_GATES"),
     )
-    .step(Risk::Mutating, "Turn the gate on", Some(format!("kubectl edit deployment -n {namespace} {deployment}")))
+    .change("Turn the gate on", format!("kubectl edit deployment -n {namespace} {deployment}"))
     .into()
 }

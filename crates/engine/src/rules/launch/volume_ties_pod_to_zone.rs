@@ -1,28 +1,21 @@
 //! The volumes of a pod can be attached only in one zone, and Karpenter can launch no node for it there.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::workload::PodWorkload;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::unplaced::Bound;
 
-pub static RULE: Rule = Rule {
-    cause: "VolumeTiesPodToZone",
+rule! {
+    cause: VolumeTiesPodToZone,
     summary: "The volumes of a pod are in zones where Karpenter can launch no node for it",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Launch],
+    reads: [NodePools, NodeClasses, Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/VolumeTiesPodToZone.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
     let told = case.unplaced().find_map(|told| Some((told, told.pod?, told.bound_by_volumes(pool)?)));
-    let Some((told, pod, bound)) = told else { return Opinion::Silent };
+    let (told, pod, bound) = told?;
     let (name, namespace) = (pool.name(), pod.metadata.namespace.as_deref().unwrap_or("default"));
     let claims: Vec<&str> = pod.spec.volumes.iter().map(|v| v.persistent_volume_claim.claim_name.as_str()).collect();
     let see = format!(
@@ -101,7 +94,7 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(blame)
     .fix(fix)
-    .step(Risk::Inspect, "See where the volumes are (Node Affinity)", Some(see))
+    .inspect("See where the volumes are (Node Affinity)", see)
     .step(change.1, change.0, Some(change.2))
     .into()
 }

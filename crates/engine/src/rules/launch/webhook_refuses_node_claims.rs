@@ -1,32 +1,23 @@
 //! A webhook of an earlier Karpenter was left behind, no service answers it any more, and it fails closed.
 
-use crate::api::{Confidence, Evidence, Link, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
-use crate::case::{Case, admission};
+use crate::case::admission;
 use crate::facts::webhook;
 use crate::objects::WebhookService;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "WebhookRefusesNodeClaims",
+rule! {
+    cause: WebhookRefusesNodeClaims,
     summary: "A leftover Karpenter webhook blocks every NodeClaim because its service is gone",
-    stages: &[Stage::Launch],
-    reads: &[Input::Deployments, Input::MutatingWebhooks, Input::ValidatingWebhooks],
-    lint: false,
+    stages: [Launch],
+    reads: [Deployments, MutatingWebhooks, ValidatingWebhooks],
     versions: "Karpenter 0.33 and later, after its webhooks are switched off; 1.1 and later have none",
-    page: include_str!("../../../pages/WebhookRefusesNodeClaims.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if case.wait.symptom != Symptom::ClaimsRefused {
-        return Opinion::Silent;
+        return None;
     }
-    let (Some(refusal), Some(karpenter)) = (admission::refuses_claims(case.cluster), case.karpenter()) else {
-        return Opinion::Silent;
-    };
+    let (refusal, karpenter) = (admission::refuses_claims(case.cluster)?, case.karpenter()?);
     let (kind, config) = (refusal.kind, &refusal.config.metadata.name);
     let WebhookService { namespace, name: service, .. } = refusal.service;
     let (_, deployment) = karpenter.deployment.split_once('/').unwrap_or_default();
@@ -67,11 +58,10 @@ fn check(case: &Case) -> Opinion {
         "Delete what is left of Karpenter's webhooks (validation.webhook.karpenter.sh and similar ones). Or switch \
          them on again, if this version still has them (Helm: webhook.enabled=true).",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which of Karpenter's webhook configurations are left",
-        Some("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations".to_owned()),
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations".to_owned(),
     )
-    .step(Risk::Destructive, "Delete it (no service answers it)", Some(format!("kubectl delete {plural} {config}")))
+    .destroy("Delete it (no service answers it)", format!("kubectl delete {plural} {config}"))
     .into()
 }

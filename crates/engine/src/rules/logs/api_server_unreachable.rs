@@ -1,34 +1,27 @@
 //! The kubelet's log says that its requests do not reach the API server.
 
-use crate::api::{Blame, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::sibling_got_through::{self, Destination};
 use crate::explain::{logged, lost_lease};
 use crate::facts::network_plugin::KUBE_PROXY;
 use crate::objects::Pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::{Reason, Trouble};
 
-pub static RULE: Rule = Rule {
-    cause: "ApiServerUnreachable",
+rule! {
+    cause: ApiServerUnreachable,
     summary: "The kubelet logged that it does not reach the API server: the name, the route or a firewall is wrong",
-    stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Join, Register, Initialize, Ready],
+    reads: [Nodes, NodeClaims, NodeClasses, Deployments, Pods, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/ApiServerUnreachable.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::ApiServerUnreachable]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::ApiServerUnreachable])?;
     // Pods ask the Service's address, which kube-proxy makes reachable: where it fails on the Node, theirs is a
     // symptom.
     let fails = |pod: &Pod| pod.daemon_set() == Some(KUBE_PROXY) && !pod.is_ready() && pod.trouble().is_some();
     if root.fact.program != "kubelet" && case.pods().any(fails) {
-        return Opinion::Silent;
+        return None;
     }
     let is_name = root.is_because(&[Reason::NameNotFound]);
     let fix = if is_name {
@@ -39,16 +32,15 @@ fn check(case: &Case) -> Opinion {
         "Open the way from the instance to the endpoint: security groups of instance and control plane (443), network \
          ACLs, routes, and the addresses that a public endpoint accepts. This does not disrupt running nodes."
     };
-    let finding =
-        root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case)).ask_aws(
-            "Which rules, routes and name servers does the instance's subnet have (AWS's own runbook)?",
-            format!(
-                "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters \
+    let finding = root.finding(case).fix(fix).inspect("Read the whole console", logged::command(case)).ask_aws(
+        "Which rules, routes and name servers does the instance's subnet have (AWS's own runbook)?",
+        format!(
+            "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters \
                  ClusterName={},WorkerID={}",
-                case.cluster_name().unwrap_or("CLUSTER"),
-                case.instance_id().unwrap_or("INSTANCE")
-            ),
-        );
+            case.cluster_name().unwrap_or("CLUSTER"),
+            case.instance_id().unwrap_or("INSTANCE")
+        ),
+    );
     if let Some(lost) = lost_lease::behind(case, &root) {
         let blamed = lost.blame.clone().or_else(|| case.class_field("spec.amiSelectorTerms"));
         return lost.in_finding(finding).blaming(blamed).into();

@@ -1,28 +1,19 @@
 //! The kubelet's log says that it does not trust the API server's certificate, or that a clock is wrong.
 
-use crate::api::{Blame, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::logged;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::{Reason, Trouble};
 
-pub static RULE: Rule = Rule {
-    cause: "ApiServerUntrusted",
+rule! {
+    cause: ApiServerUntrusted,
     summary: "The kubelet logged that the API server's certificate has another authority, or that its time is wrong",
-    stages: &[Stage::Join, Stage::Register, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Join, Register, Ready],
+    reads: [Nodes, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/ApiServerUntrusted.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::ApiServerUntrusted, Trouble::ClockWrong]) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::ApiServerUntrusted, Trouble::ClockWrong])?;
     let fix = if root.fact.trouble == Trouble::ClockWrong {
         "Correct the instance's clock: chronyd needs a source that the subnet reaches, such as 169.254.169.123. It \
          must run before the kubelet. Only new nodes get the change."
@@ -34,7 +25,7 @@ fn check(case: &Case) -> Opinion {
         "Give the instance the certificate authority of this cluster: remove an old one from the user data or the \
          image, and keep proxies from breaking TLS to the endpoint. Only new nodes get the change."
     };
-    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = root.finding(case).fix(fix).inspect("Read the whole console", logged::command(case));
     let blamed = match root.fact.trouble {
         Trouble::ClockWrong if !root.is_because(&[Reason::Clock]) => sets_clock(case),
         _ => root.user_data(case),

@@ -1,12 +1,8 @@
 //! A log says that IAM denies a call that the machine, the network plugin or Karpenter must make.
 
-use crate::api::{Blame, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::{commands, launch_blame, launch_error, logged};
-use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, ServiceAccount};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::karpenter::is_karpenter;
 use logs::fact::{Reason, Trouble};
@@ -22,36 +18,24 @@ const DECODE: (&str, &str) = (
     "aws sts decode-authorization-message --query DecodedMessage --output text --encoded-message MESSAGE",
 );
 
-pub static RULE: Rule = Rule {
-    cause: "AwsRefusesMachine",
+rule! {
+    cause: AwsRefusesMachine,
     summary: "The machine, its network plugin or Karpenter logged that AWS denies a call",
-    stages: &[Stage::Launch, Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready, Stage::Terminate],
-    reads: &[
-        Input::Nodes,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::Pods,
-        Input::Deployments,
-        Input::ServiceAccounts,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Launch, Join, Register, Initialize, Ready, Terminate],
+    reads: [Nodes, NodePools, NodeClasses, Pods, Deployments, ServiceAccounts, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/AwsRefusesMachine.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::AwsRefuses]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::AwsRefuses])?;
     let of_karpenter = root.fact.program == KARPENTER;
     let log = if of_karpenter { karpenter_log(case) } else { None };
-    let finding = root.finding(case).fix(root.denial().map_or_else(|| UNNAMED.to_owned(), |denial| denial.fix())).step(
-        Risk::Inspect,
-        "See which role calls what: the denial names both",
-        log.or_else(|| logged::command(case)),
-    );
+    let finding = root
+        .finding(case)
+        .fix(root.denial().map_or_else(|| UNNAMED.to_owned(), |denial| denial.fix()))
+        .inspect("See which role calls what: the denial names both", log.or_else(|| logged::command(case)));
     let is_encoded = root.says("Encoded authorization failure");
-    let finding = if is_encoded { finding.step(Risk::Inspect, DECODE.0, Some(DECODE.1.to_owned())) } else { finding };
+    let finding = if is_encoded { finding.inspect(DECODE.0, DECODE.1.to_owned()) } else { finding };
     let named = root.fact.names.get("role").map(String::as_str);
     let is_asked = of_karpenter && root.is_because(&[Reason::AccessDenied]);
     // A role of its own has another session than the id of an instance.
@@ -172,9 +156,8 @@ fn without_own_role(finding: Finding, pod: &Pod) -> Finding {
              {namespace}/{account}, or the annotation eks.amazonaws.com/role-arn. Then restart its pods, which \
              disrupts no node. The role of the nodes should not have these permissions."
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which role the ServiceAccount has",
-            Some(format!("kubectl get serviceaccount -n {namespace} {account} -o yaml")),
+            format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"),
         )
 }

@@ -1,35 +1,26 @@
 //! The machine's log says that AWS or the instance's metadata service does not answer.
 
-use crate::api::{Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::logged::{self, Root};
 use crate::explain::lost_lease;
 use crate::explain::sibling_got_through::{self, Destination};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::{Fact, Trouble};
 
-pub static RULE: Rule = Rule {
-    cause: "AwsUnreachable",
+rule! {
+    cause: AwsUnreachable,
     summary: "The machine logged that it does not reach EC2, EKS, ECR or its own metadata service",
-    stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Join, Initialize, Ready],
+    reads: [Nodes, NodeClaims, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/AwsUnreachable.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::AwsUnreachable, Trouble::NoMetadata]) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::AwsUnreachable, Trouble::NoMetadata])?;
     let silence = match root.fact.names.get("attempt") {
         Some(_) => match seconds_apart(root.fact).filter(|seconds| *seconds >= TIMEOUT) {
             Some(seconds) => Some(seconds),
             // EC2 may have answered each time: that it does not know the instance yet, or that calls are too many.
-            None => return Opinion::Silent,
+            None => return None,
         },
         None => None,
     };
@@ -40,7 +31,7 @@ fn check(case: &Case) -> Opinion {
         "Give the instance's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups \
          accept the instance. This does not disrupt running nodes."
     };
-    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = root.finding(case).fix(fix).inspect("Read the whole console", logged::command(case));
     // Of the metadata service the subnet decides nothing.
     let is_of_way = root.fact.trouble != Trouble::NoMetadata;
     let sibling = if is_of_way { sibling_got_through::sibling(case, Destination::Aws) } else { None };

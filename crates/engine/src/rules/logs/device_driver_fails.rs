@@ -1,29 +1,22 @@
 //! The machine's log says that its accelerator's driver does not run.
 
-use crate::api::{Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::{device_reason, logged};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "DeviceDriverFails",
+rule! {
+    cause: DeviceDriverFails,
     summary: "A driver or device plugin logged that it cannot use the accelerator",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Nodes, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/DeviceDriverFails.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::DeviceFails]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::DeviceFails])?;
     let line = &root.fact.last;
     let finding = root.finding(case).fix(device_reason::fix(case, line));
-    let finding = finding.step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = finding.inspect("Read the whole console", logged::command(case));
     let of_image = device_reason::needs_open_modules(line).then(|| case.class_field("spec.amiSelectorTerms"));
     finding.blaming(of_image.unwrap_or_else(|| root.user_data(case))).into()
 }

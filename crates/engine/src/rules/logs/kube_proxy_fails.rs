@@ -1,31 +1,24 @@
 //! kube-proxy's log says why it exits, or why it cannot write its rules.
 
-use crate::api::{Blame, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::logged;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeProxyFails",
+rule! {
+    cause: KubeProxyFails,
     summary: "kube-proxy logged why it exits or cannot write its rules: a missing kernel module, failing nft or \
               iptables, or a rejected configuration",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Nodes, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/KubeProxyFails.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::KubeProxyFails]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::KubeProxyFails])?;
     let says = |name: &str| root.fact.names.contains_key(name);
     // These two go on and try again; the others end kube-proxy.
     if (says("rules") || says("module")) && !root.fact.lasts() {
-        return Opinion::Silent;
+        return None;
     }
     let (blame, fix) = if says("rules") {
         let set = Blame::object("apps/v1", "DaemonSet", "kube-proxy").namespace("kube-system");
@@ -53,8 +46,7 @@ fn check(case: &Case) -> Opinion {
              kube-proxy.",
         )
     };
-    let finding = root.finding(case).fix(fix).step(
-        Risk::Inspect,
+    let finding = root.finding(case).fix(fix).inspect(
         "See kube-proxy's pod on this node",
         case.node.map(|node| {
             format!("kubectl get pods -n kube-system -o wide --field-selector spec.nodeName={}", node.name())

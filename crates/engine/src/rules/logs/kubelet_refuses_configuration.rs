@@ -1,28 +1,21 @@
 //! The kubelet's log says that it rejects its flags or its configuration.
 
-use crate::api::{Blame, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::logged::{self, Root};
 use crate::explain::selinux;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 use readers::source_text::Span;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletRefusesConfiguration",
+rule! {
+    cause: KubeletRefusesConfiguration,
     summary: "The kubelet logged that it rejects a flag, a label or its configuration, and exited",
-    stages: &[Stage::Join, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Join, Ready],
+    reads: [Nodes, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/KubeletRefusesConfiguration.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::KubeletRefusesConfiguration]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::KubeletRefusesConfiguration])?;
     let (fix, blamed) = match root.selinux_refusal() {
         Some(_) => {
             let (fix, blamed) = selinux::fix(case);
@@ -33,7 +26,7 @@ fn check(case: &Case) -> Opinion {
             None => (correction(root.line()), root.user_data(case)),
         },
     };
-    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = root.finding(case).fix(fix).inspect("Read the whole console", logged::command(case));
     finding.blaming(blamed).into()
 }
 

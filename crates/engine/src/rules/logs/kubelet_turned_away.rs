@@ -1,56 +1,35 @@
 //! The kubelet's log says that the API server rejects it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::logged::{self, Root};
 use crate::facts::{access_entry, aws_auth_role, node_role, role_in_use, webhook};
 use crate::objects::NodeClass;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletTurnedAway",
+rule! {
+    cause: KubeletTurnedAway,
     summary: "The kubelet, Karpenter or the authenticator logged that the API server rejects it: not authenticated, \
               not authorized, or refused by a webhook",
-    stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::AwsAuth,
-        Input::Events,
-        Input::CertificateSigningRequests,
-        Input::Pods,
-        Input::Deployments,
-        Input::MutatingWebhooks,
-        Input::ValidatingWebhooks,
-        Input::AwsObservations,
-        Input::Logs,
+    stages: [Join, Register, Initialize, Ready],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, AwsAuth, Events, CertificateSigningRequests, Pods, Deployments,
+        MutatingWebhooks, ValidatingWebhooks, AwsObservations, Logs,
     ],
-    lint: false,
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/KubeletTurnedAway.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let troubles = [Trouble::Unauthorized, Trouble::Forbidden, Trouble::AdmissionRefuses, Trouble::NodeInvalid];
-    let Some(root) = logged::root(case, &troubles) else { return Opinion::Silent };
+    let root = logged::root(case, &troubles)?;
     let finding = if root.fact.trouble == Trouble::NodeInvalid {
         invalid(case, &root)
     } else if root.fact.trouble == Trouble::AdmissionRefuses {
         root.finding(case)
             .fix("Exempt Nodes, kubelets and Karpenter from the webhook or policy that the line names, or give the \
                   Nodes what it requires. Neither disrupts running nodes.")
-            .step(
-                Risk::Inspect,
-                "See which webhooks and policies exist",
-                "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies \
-                 -o yaml".to_owned(),
-            )
+            .inspect("See which webhooks and policies exist", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies \
+                 -o yaml".to_owned())
             .blaming(webhook::refusing(case, &root.fact.last.text))
     } else if root.fact.names.contains_key("instance") {
         root.finding(case).fix(
@@ -70,7 +49,7 @@ fn check(case: &Case) -> Opinion {
     } else {
         let_in(case, &root)
     };
-    finding.step(Risk::Inspect, "Read the whole console", logged::command(case)).into()
+    finding.inspect("Read the whole console", logged::command(case)).into()
 }
 
 /// A name, a label or a taint of the Node is invalid. A label has the machine's name, so a name that is too long is
@@ -93,11 +72,7 @@ fn invalid(case: &Case, root: &Root<'_>) -> Finding {
                 "Set one domain name in the VPC's DHCP option set, because some images join several names to one. Or \
                  use an image that uses EC2's private DNS name as its host name. Only new nodes get the change.",
             )
-            .step(
-                Risk::Inspect,
-                "See the domain names of the DHCP option sets",
-                "aws ec2 describe-dhcp-options".to_owned(),
-            );
+            .inspect("See the domain names of the DHCP option sets", "aws ec2 describe-dhcp-options".to_owned());
     }
     let finding = root.finding(case).fix(
         "Correct the label, the taint or the name that the line shows, in the user data or in the labels and taints of \
@@ -194,7 +169,7 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
             None => finding,
         }
     };
-    finding.step(Risk::Inspect, "See EC2's name of the instance and how the subnet sets it", look)
+    finding.inspect("See EC2's name of the instance and how the subnet sets it", look)
 }
 
 /// The name by which the API server knows the kubelet has no domain, so it is not EC2's private DNS name. It is the
@@ -226,7 +201,7 @@ fn other_user(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
             .with(mapping.evidence())
             .blaming(mapping.blame())
             .fix(with_dns_name(own))
-            .step(Risk::Mutating, "Correct the entry", edit());
+            .change("Correct the entry", edit());
     }
     // No object shows what gives the kubelet that user name.
     let finding = Finding { confidence: finding.confidence.min(Confidence::Likely), ..finding };
@@ -245,7 +220,7 @@ fn other_user(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
                 "Delete the access entry of the node role, and create it again with the type {type_}, whose user name \
                  is system:node:{{{{EC2PrivateDNSName}}}}."
             ))
-            .step(Risk::Inspect, "See the type and the user name of the entry", look)
+            .inspect("See the type and the user name of the entry", look)
             .blaming(entry);
     }
     let aws_auth = Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles");
@@ -255,7 +230,7 @@ fn other_user(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
             "Give the node role's entry in aws-auth the username system:node:{{{{EC2PrivateDNSName}}}}. If the cluster \
              does not use aws-auth, give the role an access entry of type {type_}."
         ))
-        .step(Risk::Mutating, "Correct the entry in aws-auth", edit())
+        .change("Correct the entry in aws-auth", edit())
         .blaming((is_read == Some(true)).then_some(aws_auth))
 }
 
@@ -319,8 +294,7 @@ fn by_token(case: &Case, root: &Root<'_>) -> Finding {
                 "Allow the kubelets' group to create certificate signing requests (ClusterRole \
                  system:node-bootstrapper). Make sure that the kubelet's own certificate names its Node.",
             )
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See to which groups and users roles are bound",
                 "kubectl get clusterrolebindings -o wide".to_owned(),
             );
@@ -343,12 +317,11 @@ fn by_token(case: &Case, root: &Root<'_>) -> Finding {
             "Give Karpenter the currently valid bootstrap token (KUBELET_BOOTSTRAP_TOKEN of Deployment {name}), and \
              again whenever it is renewed. Karpenter passes its token to every new machine."
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which bootstrap tokens exist and when they expire",
             "kubectl get secrets -n kube-system --field-selector type=bootstrap.kubernetes.io/token -o yaml".to_owned(),
         )
-        .step(Risk::Mutating, "Set the valid token", format!("kubectl edit deployment -n {namespace} {name}"))
+        .change("Set the valid token", format!("kubectl edit deployment -n {namespace} {name}"))
         .blaming(
             Blame::object("apps/v1", "Deployment", name)
                 .namespace(namespace)
@@ -372,8 +345,7 @@ fn with_role_of_others(case: &Case, root: &Root<'_>, proof: &str) -> Finding {
              If the clock is wrong, use an image with chrony that reads the hardware clock as UTC. If it is right, \
              check whether the instance has the role of the node class.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "Compare the last times of the console with the time of the answer",
             case.instance_id().map(|id| format!("aws ec2 get-console-output --latest --instance-id {id}")),
         )
@@ -394,10 +366,9 @@ fn made_anew(finding: Finding, is_forbidden: bool, cluster: &str, role: &str) ->
         commands::role_arn(role, None)
     );
     let made = format!("aws iam get-role --role-name {role} --query Role.CreateDate");
-    finding.blaming(Blame::object("", "EKSAccessEntry", role)).step(
-        Risk::Inspect,
+    finding.blaming(Blame::object("", "EKSAccessEntry", role)).inspect(
         "See whether the role has an entry, and whether the entry is older than the role",
-        Some(format!("{entry}; {made}")),
+        format!("{entry}; {made}"),
     )
 }
 
@@ -438,8 +409,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     match (is_read, mapped) {
         (Some(false), _) => with_role(finding)
             .fix(format!("Give the node role {or_entry}, because this cluster does not use aws-auth. {OUTLIVED}"))
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See which roles have one",
                 format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             ),
@@ -449,8 +419,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
                 "aws-auth now maps {role} as a node. Check whether an access entry of {role} contradicts it or is \
                  older than the role (then recreate the entry), and whether the machine has that role."
             ))
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See which instance profile the instance has",
                 case.instance_id().map(|id| {
                     format!(

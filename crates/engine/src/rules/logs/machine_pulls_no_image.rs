@@ -1,27 +1,20 @@
 //! The machine's log says that it cannot pull an image that it needs.
 
-use crate::api::{Blame, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::logged;
 use crate::explain::pull;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "MachinePullsNoImage",
+rule! {
+    cause: MachinePullsNoImage,
     summary: "The machine logged that it cannot pull an image that it needs to become a node",
-    stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Join, Initialize, Ready],
+    reads: [Nodes, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/MachinePullsNoImage.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(root) = logged::root(case, &[Trouble::ImagePullFails]) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let root = logged::root(case, &[Trouble::ImagePullFails])?;
     // containerd's error stands in quotes of the line around it.
     let line = root.line().replace("\\\"", "\"");
     // The kubelet does not say why the program fails: the class holds the image, the role and the subnets.
@@ -36,7 +29,7 @@ fn check(case: &Case) -> Opinion {
     } else {
         pull::meaning(&line).fix
     };
-    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    let finding = root.finding(case).fix(fix).inspect("Read the whole console", logged::command(case));
     let blame = if is_provider { case.class().map(Blame::class) } else { root.user_data(case) };
     finding.blaming(blame).into()
 }

@@ -2,37 +2,30 @@
 
 mod cilium_pool;
 
-use crate::api::{Blame, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::{logged, repair};
 use crate::facts::custom_networking::custom_networking;
 use crate::facts::network_plugin;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use logs::fact::{Fact, Reason, Trouble};
 
-pub static RULE: Rule = Rule {
-    cause: "NetworkPluginFails",
+rule! {
+    cause: NetworkPluginFails,
     summary: "The network plugin logged why it does not start or gets no addresses",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets, Input::EniConfigs, Input::Logs],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Nodes, NodeClasses, Pods, DaemonSets, EniConfigs, Logs],
     versions: "all; seen only in logs",
-    page: include_str!("../../../pages/NetworkPluginFails.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     case.cluster.asks(Input::DaemonSets);
-    let Some(root) = logged::root(case, &[Trouble::CniFails]) else { return Opinion::Silent };
+    let root = logged::root(case, &[Trouble::CniFails])?;
     // That none is configured yet is no news where none is installed.
     let is_installed = || {
         case.cluster.missing(Input::DaemonSets).is_some()
             || case.node.is_none_or(|node| network_plugin::plugin(case, node).is_some())
     };
     if root.fact.vague && !root.fact.ends && !is_installed() {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(unserved) = cilium_pool::unserved(root.fact) {
         let finding = unserved.explain(case, root.finding(case), program(case, root.fact));
@@ -73,12 +66,11 @@ fn check(case: &Case) -> Opinion {
         None => root.finding(case),
     };
     let finding = match named.or(full) {
-        Some(subnet) => finding.step(
-            Risk::Inspect,
+        Some(subnet) => finding.inspect(
             "See how many addresses the subnet has left",
-            Some(format!(
+            format!(
                 "aws ec2 describe-subnets --subnet-ids {subnet} --query 'Subnets[].[CidrBlock,AvailableIpAddressCount]'"
-            )),
+            ),
         ),
         None => finding,
     };
@@ -90,8 +82,7 @@ fn check(case: &Case) -> Opinion {
 }
 
 fn with_pods(case: &Case, finding: Finding) -> Finding {
-    finding.step(
-        Risk::Inspect,
+    finding.inspect(
         "See the pods on the node",
         case.node.map(|node| format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())),
     )

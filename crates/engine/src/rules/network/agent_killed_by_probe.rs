@@ -1,33 +1,25 @@
 //! The kubelet kills the network plugin or kube-proxy of a Ready Node again and again, because its probe fails.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::flapping::killed_agent;
-use crate::case::stage::Symptom;
-use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{Version, image_tag};
 use crate::upstream::vpc_cni::AWS_NODE;
 use readers::source_text;
 
-pub static RULE: Rule = Rule {
-    cause: "AgentKilledByProbe",
+rule! {
+    cause: AgentKilledByProbe,
     summary: "The Node is Ready, but the kubelet kills its network plugin or kube-proxy again and again because their \
               liveness probe fails",
-    stages: &[Stage::Ready],
-    reads: &[Input::Events, Input::Pods],
-    lint: false,
+    stages: [Ready],
+    reads: [Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/AgentKilledByProbe.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::AgentKilled) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::AgentKilled)?;
     let events = || case.cluster.pod_events_on(node.name());
-    let Some((pod, ..)) = killed_agent(|| case.pods(), events(), case.now) else { return Opinion::Silent };
+    let (pod, ..) = killed_agent(|| case.pods(), events(), case.now)?;
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
     let set = pod.daemon_set().unwrap_or(name);
     let probe =
@@ -63,11 +55,7 @@ fn check(case: &Case) -> Opinion {
         ])
         .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template.spec.containers"))
         .fix(fix)
-        .step(
-            Risk::Inspect,
-            "See its probes, requests and restarts",
-            Some(format!("kubectl describe pod -n {namespace} {name}")),
-        );
+        .inspect("See its probes, requests and restarts", format!("kubectl describe pod -n {namespace} {name}"));
     if moved.is_some() {
         return finding.into();
     }

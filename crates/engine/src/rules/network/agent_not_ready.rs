@@ -1,38 +1,22 @@
 //! The network plugin or kube-proxy does not work on a Ready Node: the scheduler assigns pods that get no network.
 
-use crate::api::{Link, Stage};
-use crate::case::Case;
 use crate::case::failing_agent::failing_agent;
-use crate::case::finding::Opinion;
-use crate::case::stage::Symptom;
 use crate::explain::agent_chain::of_pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::network_agents::KUBE_PROXY;
 
-pub static RULE: Rule = Rule {
-    cause: "AgentNotReady",
+rule! {
+    cause: AgentNotReady,
     summary: "The Node is Ready, but its network plugin or kube-proxy has not been for long: pods scheduled there lack \
               network",
-    stages: &[Stage::Ready],
-    reads: &[
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClaims, Nodes, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "all",
-    page: include_str!("../../../pages/AgentNotReady.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::AgentFails) else { return Opinion::Silent };
-    let Some((pod, _)) = failing_agent(case.pods()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::AgentFails)?;
+    let (pod, _) = failing_agent(case.pods())?;
     let set = pod.daemon_set().unwrap_or(&pod.metadata.name);
     let explanation = of_pod(case, node, pod);
     let lacks = if set == KUBE_PROXY { "way to Services" } else { "network" };

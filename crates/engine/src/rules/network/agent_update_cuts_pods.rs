@@ -1,29 +1,21 @@
 //! The pods of a Ready Node are unreachable since a new revision of its network plugin or kube-proxy runs there.
 
-use crate::api::{Blame, Confidence, Link, Risk, Stage};
-use crate::case::Case;
 use crate::case::by_revision::{ByRevision, by_revision};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::objects::Pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "AgentUpdateCutsPods",
+rule! {
+    cause: AgentUpdateCutsPods,
     summary: "The Node is Ready, but its pods are unreachable since a new revision of the network plugin or of \
               kube-proxy runs there",
-    stages: &[Stage::Ready],
-    reads: &[Input::Nodes, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Ready],
+    reads: [Nodes, Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/AgentUpdateCutsPods.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::OutOfReach) else { return Opinion::Silent };
-    let Some(found) = by_revision(case.cluster, node, case.now) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::OutOfReach)?;
+    let found = by_revision(case.cluster, node, case.now)?;
     let ByRevision { agent, set, pod, event, cut, well, .. } = found;
     let namespace = agent.metadata.namespace.as_deref().unwrap_or_default();
     let only = format!(
@@ -49,16 +41,11 @@ fn check(case: &Case) -> Opinion {
              the new revision which of its settings must change. If you edited its configuration together with the \
              update, that edit may be the reason instead."
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See what differs between its revisions",
             format!("kubectl rollout history daemonset -n {namespace} {set}"),
         )
-        .step(
-            Risk::Mutating,
-            "Go back to the former revision",
-            format!("kubectl rollout undo daemonset -n {namespace} {set}"),
-        )
+        .change("Go back to the former revision", format!("kubectl rollout undo daemonset -n {namespace} {set}"))
         .unknown(
             format!("How does the new revision of {set} change routes and rules of pods that ran before the update?"),
             format!("kubectl logs -n {namespace} {} --all-containers --tail=50", agent.metadata.name),

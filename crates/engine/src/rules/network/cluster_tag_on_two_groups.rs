@@ -1,28 +1,20 @@
 //! Two security groups of the node have the cluster's tag, but the load balancer controller needs exactly one, as the
 //! nodes of another node class have.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::case::tagged_twice::tagged_twice;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "ClusterTagOnTwoGroups",
+rule! {
+    cause: ClusterTagOnTwoGroups,
     summary: "Load balancers do not reach the node because two of its security groups have the cluster's tag",
-    stages: &[Stage::Ready],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Events],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClaims, NodeClasses, Events],
     versions: "all",
-    page: include_str!("../../../pages/ClusterTagOnTwoGroups.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node), Symptom::TaggedTwice) = (case.node, case.wait.symptom) else { return Opinion::Silent };
-    let Some(found) = tagged_twice(case.cluster, node, case.now) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (Some(node), Symptom::TaggedTwice) = (case.node, case.wait.symptom) else { return None };
+    let found = tagged_twice(case.cluster, node, case.now)?;
     let (name, class) = (node.name(), found.class);
     let about = &found.event.involved_object;
     let field = "spec.securityGroupSelectorTerms";
@@ -56,12 +48,11 @@ fn check(case: &Case) -> Opinion {
          nodes of the class. Or remove the tag kubernetes.io/cluster/… from the group that should stay closed, which \
          disrupts nothing. The group that EKS creates for the cluster always has the tag.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which group has the tag",
-        Some(format!(
+        format!(
             "aws ec2 describe-security-groups --group-ids {ids} --query 'SecurityGroups[].[GroupId,GroupName,Tags]'"
-        )),
+        ),
     )
     .into()
 }

@@ -1,42 +1,35 @@
 //! AWS denies the VPC CNI the EC2 calls that it needs.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::logged;
 use crate::facts::cni_permissions::denied;
 use crate::facts::pod_addresses::is_refusing;
 use crate::objects::Pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::vpc_cni;
 
-pub static RULE: Rule = Rule {
-    cause: "CniLacksPermissions",
+rule! {
+    cause: CniLacksPermissions,
     summary: "The VPC CNI is not allowed to call EC2: the role that aws-node runs with lacks AmazonEKS_CNI_Policy",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Nodes, NodePools, NodeClasses, Events, Pods, Logs],
     versions: "VPC CNI 1.11 and later write the event; older ones only log it",
-    page: include_str!("../../../pages/CniLacksPermissions.md"),
-    check,
-};
+}
 
 /// `ec2:DescribeNetworkInterfaces`, if the message names the call.
 fn call(message: &str) -> &str {
     message.split_whitespace().find(|word| word.starts_with("ec2:")).unwrap_or("EC2")
 }
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
-    let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE)) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
+    let pod = case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE))?;
     // A Ready Node may still lack the right to add addresses; then its pods are refused.
     if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && is_refusing(case, node)) {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(event) = denied(case, pod) else { return Opinion::Silent };
+    let event = denied(case, pod)?;
     let (whose, blame, fix) = owner(case, pod);
     let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let effect = if node.is_ready() { "gives its pods no addresses" } else { "has no network and stays NotReady" };
@@ -56,16 +49,8 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(blame)
     .fix(fix)
-    .step(
-        Risk::Inspect,
-        "See which role aws-node uses",
-        Some("kubectl get serviceaccount -n kube-system aws-node -o yaml".to_owned()),
-    )
-    .step(
-        Risk::Inspect,
-        "See the node's role and the state of the Node",
-        Some(format!("kubectl describe node {}", node.name())),
-    )
+    .inspect("See which role aws-node uses", "kubectl get serviceaccount -n kube-system aws-node -o yaml".to_owned())
+    .inspect("See the node's role and the state of the Node", format!("kubectl describe node {}", node.name()))
     .into()
 }
 

@@ -1,51 +1,36 @@
 //! The Node is NotReady because no network plugin is set up on it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::agent_chain::{of_pod, refused, without_pod};
 use crate::explain::explanation::Explanation;
 use crate::explain::logged;
 use crate::facts::custom_networking::{custom_networking, eni_config_of};
 use crate::facts::network_plugin::{self, is_windows, plugin, rank, symptom};
-use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::vpc_cni;
 use chrono::TimeDelta;
 use logs::table::{CILIUM_OPERATOR, program_of};
 
-pub static RULE: Rule = Rule {
-    cause: "CniNotReady",
+rule! {
+    cause: CniNotReady,
     summary: "The Node is NotReady because its network plugin is absent, crashes or cannot be pulled",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::EniConfigs,
-        Input::MutatingWebhooks,
-        Input::ValidatingWebhooks,
-        Input::Logs,
+    stages: [Initialize, Ready],
+    reads: [
+        NodeClaims, Nodes, NodePools, NodeClasses, Events, Pods, DaemonSets, EniConfigs, MutatingWebhooks,
+        ValidatingWebhooks, Logs,
     ],
-    lint: false,
     versions: "all",
-    page: include_str!("../../../pages/CniNotReady.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
     let Some(ready) = vpc_cni::not_ready(node) else {
         return match node.condition("Ready") {
-            Some(c) if c.is_true() => {
-                Opinion::ruled_out(node, format!("Node {} is Ready, so its network plugin is set up", node.name()))
-            }
-            _ => Opinion::Silent,
+            Some(c) if c.is_true() => Some(Opinion::ruled_out(
+                node,
+                format!("Node {} is Ready, so its network plugin is set up", node.name()),
+            )),
+            _ => None,
         };
     };
     let evidence = Evidence::new(
@@ -122,7 +107,7 @@ fn check(case: &Case) -> Opinion {
     };
     let is_of_cilium = pod.and_then(Pod::daemon_set).or(name).and_then(program_of) == Some(CILIUM);
     let finding = if is_of_cilium { with_operator(case, finding) } else { finding };
-    finding.step(Risk::Inspect, "See the pods on the Node", Some(pods_command(node))).into()
+    finding.inspect("See the pods on the Node", pods_command(node)).into()
 }
 
 /// The program whose operator has a log of its own.

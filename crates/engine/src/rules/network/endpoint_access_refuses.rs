@@ -1,17 +1,16 @@
 //! The cluster's public endpoint does not accept this machine's address.
 
-use crate::api::Stage;
 use crate::explain::network_path::{hop, opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "EndpointAccessRefuses",
+rule! {
+    cause: EndpointAccessRefuses,
     summary: "The cluster's public endpoint does not accept the instance's address",
-    stages: &[Stage::Join, Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
-    lint: false,
+    stages: [Join, Initialize],
+    reads: [Nodes, NodeClasses, Deployments, DaemonSets, AwsObservations],
     versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
-    page: include_str!("../../../pages/EndpointAccessRefuses.md"),
-    check: |case| opinion(case, hop::ACCESS_REFUSED),
-};
+}
+
+fn check(case: &Case) -> Option<Opinion> {
+    opinion(case, hop::ACCESS_REFUSED)
+}

@@ -1,43 +1,36 @@
 //! Custom networking is on, but the ENIConfig that aws-node looks for does not exist.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::custom_networking::{CUSTOM_NETWORKING, custom_networking, eni_config_of};
 use crate::objects::Pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::vpc_cni;
 
-pub static RULE: Rule = Rule {
-    cause: "EniConfigMissing",
+rule! {
+    cause: EniConfigMissing,
     summary: "The VPC CNI's custom networking is on, but the ENIConfig that it looks for on this Node does not exist",
-    stages: &[Stage::Initialize, Stage::Ready],
-    // The ENIConfigs themselves matter only where custom networking is on: then the finding asks for them.
-    reads: &[Input::Pods, Input::DaemonSets, Input::EniConfigs],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Pods, DaemonSets, EniConfigs],
     versions: "all, with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true on the VPC CNI",
-    page: include_str!("../../../pages/EniConfigMissing.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
-    let Some(set) = custom_networking(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|n| vpc_cni::not_ready(n).is_some())?;
+    let set = custom_networking(case)?;
     // One that does not run yet looks for none.
     let waits = |pod: &Pod| pod.daemon_set() == Some(vpc_cni::AWS_NODE) && pod.unscheduled().is_some();
     if case.pods().any(waits) {
-        return Opinion::Silent;
+        return None;
     }
     let (name, from) = eni_config_of(set, node);
     if let Some(config) = case.cluster.eni_config(name) {
         let because = format!("ENIConfig {name}, which the VPC CNI uses for Node {}, exists", node.name());
-        return Opinion::ruled_out(config, because);
+        return Some(Opinion::ruled_out(config, because));
     }
     let unread = case.cluster.missing(Input::EniConfigs);
-    // A name that something gives the Node may well exist where nobody has looked.
+    // They matter only with custom networking, so the finding asks for them itself. A name that something gives the
+    // Node may well exist where nobody has looked.
     if unread.is_some() && from.is_some() {
-        return Opinion::Silent;
+        return None;
     }
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     let daemon_set = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
@@ -92,26 +85,18 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(blame)
     .fix(fix)
-    .step(Risk::Inspect, "See the ENIConfigs", Some("kubectl get eniconfigs".to_owned()))
-    .step(
-        Risk::Inspect,
-        "See the Nodes' zones",
-        Some("kubectl get nodes -L topology.kubernetes.io/zone".to_owned()),
-    );
-    let finding = finding.step(
-        Risk::Inspect,
-        "See the Node's own labels and annotations",
-        Some(format!("kubectl get node {} -o yaml", node.name())),
-    );
+    .inspect("See the ENIConfigs", "kubectl get eniconfigs".to_owned())
+    .inspect("See the Nodes' zones", "kubectl get nodes -L topology.kubernetes.io/zone".to_owned());
+    let finding = finding
+        .inspect("See the Node's own labels and annotations", format!("kubectl get node {} -o yaml", node.name()));
     let finding = match from {
         Some(_) => finding,
-        None => finding.step(
-            Risk::Mutating,
+        None => finding.change(
             "Let the zone name the ENIConfig",
-            Some(format!(
+            format!(
                 "kubectl set env -n {namespace} daemonset/{} ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone",
                 set.metadata.name
-            )),
+            ),
         ),
     };
     if unread.is_some() {

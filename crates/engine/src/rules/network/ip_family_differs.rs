@@ -1,39 +1,23 @@
 //! The machine's address and the cluster have different IP families. An EKS cluster has one family and cannot change
 //! it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::other_family::{in_service, of_vpc_cni, only_family};
-use crate::case::stage::Symptom;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::repair;
 use crate::facts::cloud_controller_traces::traces;
 use crate::objects::Node;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use crate::upstream::vpc_cni::AWS_NODE;
 use readers::userdata::{Family, IpFamily};
 
-pub static RULE: Rule = Rule {
-    cause: "IpFamilyDiffers",
+rule! {
+    cause: IpFamilyDiffers,
     summary: "The machine uses an IPv4 address in an IPv6 cluster, or needs an IPv6 address in an IPv4 cluster",
-    stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::DaemonSets,
-        Input::Events,
-        Input::Deployments,
-        Input::AwsObservations,
-    ],
-    lint: false,
+    stages: [Join, Initialize, Ready],
+    reads: [Nodes, NodeClaims, NodeClasses, DaemonSets, Events, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/IpFamilyDiffers.md"),
-    check,
-};
+}
 
 /// The cluster's family, and the object that shows it.
 struct OfCluster {
@@ -43,7 +27,7 @@ struct OfCluster {
     proven: bool,
 }
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     match case.stage() {
         Stage::Join => asked_for(case),
         _ => registered(case),
@@ -51,17 +35,17 @@ fn check(case: &Case) -> Opinion {
 }
 
 /// A Node that registered with an address of the other family.
-fn registered(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+fn registered(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
     let uninitialized = node.taint(UNINITIALIZED_TAINT).is_some() && traces(case, node).is_empty();
     // Where neither waits for an address, something else holds it up.
     if node.is_ready() && !uninitialized && case.wait.symptom != Symptom::OtherFamily {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(cluster) = of_cluster(case) else { return Opinion::Silent };
-    let Some(own) = only_family(node) else { return Opinion::Silent };
+    let cluster = of_cluster(case)?;
+    let own = only_family(node)?;
     if own == cluster.family {
-        return Opinion::Silent;
+        return None;
     }
     let name = node.name();
     let outcome = if uninitialized {
@@ -90,16 +74,17 @@ fn registered(case: &Case) -> Opinion {
 }
 
 /// The node class asks for an IPv6 address, but the machine has none: Karpenter assigns one only in IPv6 clusters.
-fn asked_for(case: &Case) -> Opinion {
-    let Some(class) = case.class() else { return Opinion::Silent };
+fn asked_for(case: &Case) -> Option<Opinion> {
+    let class = case.class()?;
     if decided(case) != Some(IpFamily::V6) {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(cluster) = of_cluster(case).filter(|cluster| cluster.family == IpFamily::V4) else {
-        return Opinion::Silent;
-    };
+    let cluster = of_cluster(case).filter(|cluster| cluster.family == IpFamily::V4)?;
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
+        return Some(Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} joined with the same node class", sibling.name()),
+        ));
     }
     let summary = format!(
         "{} {} makes its machines register with an IPv6 address, but the cluster is IPv4. An instance without an IPv6 \
@@ -137,10 +122,9 @@ fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Fi
                     "Set the {right} service range of this cluster in userData: --ip-family and --service-ipv6-cidr \
                      for bootstrap.sh, spec.cluster.cidr for a NodeConfig. Then replace the machine."
                 ))
-                .step(
-                    Risk::Mutating,
+                .change(
                     "Correct userData for new nodes",
-                    Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
+                    format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()),
                 );
             repair::or_replace(case, finding)
         }
@@ -150,16 +134,11 @@ fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Fi
                 "Set clusterDNS to the {right} address of this cluster's DNS service. The machine registers with an \
                  address of the same family."
             ))
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See that address",
-                Some("kubectl get service -n kube-system kube-dns -o jsonpath='{.spec.clusterIPs}'".to_owned()),
+                "kubectl get service -n kube-system kube-dns -o jsonpath='{.spec.clusterIPs}'".to_owned(),
             )
-            .step(
-                Risk::Mutating,
-                "Correct clusterDNS",
-                Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
-            ),
+            .change("Correct clusterDNS", format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
         _ => by_karpenter(case, finding),
     }
 }
@@ -175,13 +154,11 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
                 "Start the kubelet with an address of the cluster's family: set --ip-family and --service-ipv6-cidr \
                  for bootstrap.sh, or spec.cluster.cidr in a NodeConfig. Then replace the node.",
             )
-            .step(Risk::Inspect, "See the family of its address", Some(format!("kubectl get node {node} -o wide")));
+            .inspect("See the family of its address", format!("kubectl get node {node} -o wide"));
     };
     let finding = finding.blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace));
     let finding = match case.node {
-        Some(node) => {
-            finding.step(Risk::Inspect, "See its address", Some(format!("kubectl get node {} -o wide", node.name())))
-        }
+        Some(node) => finding.inspect("See its address", format!("kubectl get node {} -o wide", node.name())),
         None => finding,
     };
     let finding = finding
@@ -189,15 +166,13 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
             "Restart Karpenter if it could not read the Service kube-dns when it started, because it then assumes an \
              IPv4 cluster. The restart disrupts no node. Then replace the machine.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See whether it found the Service",
-            Some(format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns")),
+            format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns"),
         )
-        .step(
-            Risk::Mutating,
+        .change(
             "Restart it, so that new nodes are correct",
-            Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")),
+            format!("kubectl rollout restart -n {namespace} deployment/{name}"),
         );
     repair::or_replace(case, finding)
 }

@@ -1,46 +1,30 @@
 //! kube-proxy does not run on the Node, so the network plugin cannot reach the API server's Service.
 
-use crate::api::{Evidence, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::agent_chain::{cannot_be_set_up, of_pod, without_pod};
 use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::network_plugin::{KUBE_PROXY, rank, symptom};
-use crate::objects::input::Input;
 use crate::objects::{Condition, Node, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::vpc_cni;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeProxyNotRunning",
+rule! {
+    cause: KubeProxyNotRunning,
     summary: "kube-proxy fails on the Node, so the network plugin cannot reach the API server and the Node stays \
               NotReady",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[
-        Input::MutatingWebhooks,
-        Input::ValidatingWebhooks,
-        Input::Nodes,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [MutatingWebhooks, ValidatingWebhooks, Nodes, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "all",
-    page: include_str!("../../../pages/KubeProxyNotRunning.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
-    let Some(ready) = vpc_cni::not_ready(node) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
+    let ready = vpc_cni::not_ready(node)?;
     let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY)) else { return without(case, node, ready) };
     if pod.is_ready() {
-        return Opinion::ruled_out(pod, format!("kube-proxy runs on Node {}", node.name()));
+        return Some(Opinion::ruled_out(pod, format!("kube-proxy runs on Node {}", node.name())));
     }
     if pod.trouble().is_none() && pod.unscheduled().is_none() && !hangs_alone(case, node, pod) {
-        return Opinion::Silent;
+        return None;
     }
     found(case, node, ready, of_pod(case, node, pod))
 }
@@ -52,19 +36,19 @@ fn hangs_alone(case: &Case, node: &Node, pod: &Pod) -> bool {
 }
 
 /// kube-proxy has no pod there. Only the reason that keeps it away proves this, since a plugin can replace kube-proxy.
-fn without(case: &Case, node: &Node, ready: &Condition) -> Opinion {
+fn without(case: &Case, node: &Node, ready: &Condition) -> Option<Opinion> {
     let fails = |p: &Pod| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready();
     if !case.pods().any(fails) {
-        return Opinion::Silent;
+        return None;
     }
     let explanation = without_pod(case, node, KUBE_PROXY);
     match explanation.proof {
         Proof::Settled => found(case, node, ready, explanation),
-        Proof::Lasting | Proof::Open | Proof::None => Opinion::Silent,
+        Proof::Lasting | Proof::Open | Proof::None => None,
     }
 }
 
-fn found(case: &Case, node: &Node, ready: &Condition, explanation: Explanation) -> Opinion {
+fn found(case: &Case, node: &Node, ready: &Condition, explanation: Explanation) -> Option<Opinion> {
     let summary = format!(
         "Node {} has been NotReady since {} because kube-proxy does not run there: {}. Without kube-proxy the network \
          plugin cannot reach the API server.",

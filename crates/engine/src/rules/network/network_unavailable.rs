@@ -1,45 +1,26 @@
 //! The Node is Ready, but its network plugin reports its network unavailable, so the control plane taints it.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::explain::agent_chain::{of_pod, without_pod};
 use crate::facts::network_plugin;
-use crate::objects::input::Input;
 use crate::objects::{Condition, Node};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "NetworkUnavailable",
+rule! {
+    cause: NetworkUnavailable,
     summary: "The Node is Ready, but its network plugin reports that it has no network",
-    stages: &[Stage::Ready],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::MutatingWebhooks,
-        Input::ValidatingWebhooks,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Ready],
+    reads: [Nodes, NodeClasses, Events, Pods, DaemonSets, MutatingWebhooks, ValidatingWebhooks, Logs],
     versions: "all, with Calico; with other plugins if something sets the condition",
-    page: include_str!("../../../pages/NetworkUnavailable.md"),
-    check,
-};
+}
 
 /// Only Calico clears the condition; the other plugins only set it to False once the network works.
 /// Sources: calico v3.30 node/pkg/lifecycle/utils/utils.go `SetNodeNetworkUnavailableCondition`; cilium v1.17
 /// operator/watchers/node_taint.go; flannel v0.27 pkg/subnet/kube/kube.go.
 const OF_CALICO: (&str, &str) = ("Calico", "calico-node");
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::NetworkUnavailable) else {
-        return Opinion::Silent;
-    };
-    let Some(condition) = node.condition("NetworkUnavailable") else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::NetworkUnavailable)?;
+    let condition = node.condition("NetworkUnavailable")?;
     let writer = condition.reason.starts_with(OF_CALICO.0).then_some(OF_CALICO.1);
     let set = writer.or_else(|| network_plugin::plugin(case, node).map(|set| &*set.metadata.name));
     let head =
@@ -68,7 +49,7 @@ fn symptom(node: &Node, condition: &Condition) -> Link {
 }
 
 /// The condition that a removed plugin left behind.
-fn left_over(node: &Node, summary: String, evidence: Evidence) -> Opinion {
+fn left_over(node: &Node, summary: String, evidence: Evidence) -> Option<Opinion> {
     let name = node.name();
     Finding::new(Confidence::Likely, summary, evidence)
         .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
@@ -76,10 +57,9 @@ fn left_over(node: &Node, summary: String, evidence: Evidence) -> Opinion {
             "Replace the node, which evicts its pods. Or clear the condition by hand once the current network plugin \
              works there.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which component wrote the condition",
-            Some(format!("kubectl get node {name} -o yaml --show-managed-fields")),
+            format!("kubectl get node {name} -o yaml --show-managed-fields"),
         )
         .into()
 }

@@ -1,17 +1,16 @@
 //! The machine's subnet has no route to the API server or to AWS.
 
-use crate::api::Stage;
 use crate::explain::network_path::{hop, opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "NoRouteOut",
+rule! {
+    cause: NoRouteOut,
     summary: "The subnet has no route to the API server or to AWS: its routes or their gateway are wrong",
-    stages: &[Stage::Join, Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
-    lint: false,
+    stages: [Join, Initialize],
+    reads: [Nodes, NodeClasses, Deployments, DaemonSets, AwsObservations],
     versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
-    page: include_str!("../../../pages/NoRouteOut.md"),
-    check: |case| opinion(case, hop::NO_ROUTE),
-};
+}
+
+fn check(case: &Case) -> Option<Opinion> {
+    opinion(case, hop::NO_ROUTE)
+}

@@ -1,56 +1,40 @@
 //! The VPC CNI gets its permissions through EKS Pod Identity, but the Pod Identity agent does not run on the Node.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::explain::agent_chain::{of_pod, without_pod};
 use crate::explain::logged::{self, Root};
 use crate::explain::pull;
 use crate::facts::network_plugin::symptom;
-use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT as AGENT};
 use crate::upstream::vpc_cni;
 use logs::fact::Trouble;
 
-pub static RULE: Rule = Rule {
-    cause: "PodIdentityAgentMissing",
+rule! {
+    cause: PodIdentityAgentMissing,
     summary: "The VPC CNI gets its permissions through Pod Identity, but the Pod Identity agent does not run on the \
               Node",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [NodeClaims, Nodes, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "VPC CNI 1.15.5 and later, with EKS Pod Identity",
-    page: include_str!("../../../pages/PodIdentityAgentMissing.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let logged = logged::root(case, &[Trouble::IdentityAgentFails]);
     let (Some(node), Some(pod)) =
         (case.node, case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready()))
     else {
-        return logged.map_or(Opinion::Silent, |logged| silent(case, &logged));
+        return logged.and_then(|logged| silent(case, &logged));
     };
     let Some(ready) = vpc_cni::not_ready(node) else { return of_ready_node(case, node, pod) };
     if logged.is_none() && Credentials::of(pod) != Credentials::PodIdentity {
-        return Opinion::Silent;
+        return None;
     }
     let agent = case.pods().find(|p| p.daemon_set() == Some(AGENT));
     if let Some(agent) = agent.filter(|agent| agent.is_ready()) {
         return match logged {
             Some(logged) => silent(case, &logged),
-            None => Opinion::ruled_out(agent, format!("the Pod Identity agent runs on Node {}", node.name())),
+            None => Some(Opinion::ruled_out(agent, format!("the Pod Identity agent runs on Node {}", node.name()))),
         };
     }
     let head = format!(
@@ -61,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     let evidence = logged.as_ref().map_or_else(|| of_env(pod), Root::evidence);
     if agent.is_none() && !is_installed(case) {
         if case.cluster.missing(Input::DaemonSets).is_some() {
-            return Opinion::Silent;
+            return None;
         }
         let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
         return not_installed(Finding::new(confidence, format!("{head} it is not installed."), evidence));
@@ -77,7 +61,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(confidence, summary, evidence);
     let symptom = symptom(node, ready);
     let waits = Link::new(format!("Pod/{}", pod.metadata.name), "it gets its credentials from the Pod Identity agent");
-    explanation.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see())).into()
+    explanation.after(waits).explain(finding, symptom).inspect("See the agent", see()).into()
 }
 
 fn is_installed(case: &Case) -> bool {
@@ -97,29 +81,29 @@ fn see() -> String {
     format!("kubectl get daemonset,pods -n kube-system -o wide -l app.kubernetes.io/name={AGENT}")
 }
 
-fn not_installed(finding: Finding) -> Opinion {
+fn not_installed(finding: Finding) -> Option<Opinion> {
     finding
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
         .fix(
             "Install the add-on eks-pod-identity-agent before the nodes (Terraform: before_compute = true), or give \
              aws-node its role through IRSA. Neither disrupts working nodes.",
         )
-        .step(Risk::Inspect, "See the agent", Some(see()))
+        .inspect("See the agent", see())
         .into()
 }
 
 /// The Node stays Ready with the network configuration of the earlier aws-node, but an update of aws-node needs the
 /// agent, so no new pod gets a network. No message says why aws-node fails, so this is not certain.
 /// Source: aws/amazon-vpc-cni-k8s#3840.
-fn of_ready_node(case: &Case, node: &Node, pod: &Pod) -> Opinion {
+fn of_ready_node(case: &Case, node: &Node, pod: &Pod) -> Option<Opinion> {
     if !node.is_ready() || case.wait.symptom != Symptom::PodsRefused {
-        return Opinion::Silent;
+        return None;
     }
     let fails = pod.trouble().is_some_and(|(_, why)| pull::explain(&why).is_none());
     let is_absent = !is_installed(case) && case.cluster.missing(Input::DaemonSets).is_none();
     let has_agent = case.pods().any(|p| p.daemon_set() == Some(AGENT));
     if !fails || !is_absent || has_agent || Credentials::of(pod) != Credentials::PodIdentity {
-        return Opinion::Silent;
+        return None;
     }
     let summary = format!(
         "Node {} has started no pod with a network of its own since {}: pod {} of the VPC CNI fails. It gets its \
@@ -132,7 +116,7 @@ fn of_ready_node(case: &Case, node: &Node, pod: &Pod) -> Opinion {
 }
 
 /// The logs show an agent that gives no credentials, but no pod of it shows that.
-fn silent(case: &Case, logged: &Root) -> Opinion {
+fn silent(case: &Case, logged: &Root) -> Option<Opinion> {
     logged
         .finding(case)
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
@@ -140,10 +124,9 @@ fn silent(case: &Case, logged: &Root) -> Opinion {
             "Read what the agent logs on this node, and check whether a network policy or a proxy keeps its pods from \
              169.254.170.23.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "Read the agent's log",
-            Some(format!("kubectl logs -n kube-system -l app.kubernetes.io/name={AGENT} --tail=50")),
+            format!("kubectl logs -n kube-system -l app.kubernetes.io/name={AGENT} --tail=50"),
         )
         .into()
 }

@@ -3,37 +3,30 @@
 mod reason;
 mod room;
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::network_plugin::plugin;
 use crate::facts::pod_addresses::{is_refusing, refusal};
 use crate::facts::{cni_permissions, ipamd};
-use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::{instance_types, vpc_cni};
 use reason::Reason;
 use room::{INSTANCE_TYPE, room};
 
-pub static RULE: Rule = Rule {
-    cause: "PodsGetNoAddress",
+rule! {
+    cause: PodsGetNoAddress,
     summary: "The Node is Ready, but its pods stay in ContainerCreating because the network plugin has no addresses \
               for them",
-    stages: &[Stage::Ready],
-    reads: &[Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Deployments, Input::Logs],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClasses, Events, Pods, DaemonSets, Deployments, Logs],
     versions: "all; RESERVED_ENIS since Karpenter 0.28",
-    page: include_str!("../../../pages/PodsGetNoAddress.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|n| n.is_ready())?;
     if !is_refusing(case, node) {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(event) = refusal(case, node) else { return Opinion::Silent };
+    let event = refusal(case, node)?;
     let zone = node.metadata.label("topology.kubernetes.io/zone");
     let pods = node.status.allocatable.get("pods").unwrap_or("an unknown number of");
     // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`
@@ -98,7 +91,7 @@ fn check(case: &Case) -> Opinion {
     let finding = if asks { ask_for_addresses(case, zone, finding) } else { finding };
     match case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE)) {
         // Its own rule has the better sentence.
-        Some(pod) if cni_permissions::denied(case, pod).is_some() => Opinion::Silent,
+        Some(pod) if cni_permissions::denied(case, pod).is_some() => None,
         _ => finding.into(),
     }
 }

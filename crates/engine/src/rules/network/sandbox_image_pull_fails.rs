@@ -1,25 +1,17 @@
 //! No pod can start on the Node, because containerd cannot pull the image of the pause container.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::explain::pull;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::node_events::{Sandbox, UNPACKING_FAILS, refused_sandbox};
 use crate::upstream::vpc_cni;
 
-pub static RULE: Rule = Rule {
-    cause: "SandboxImagePullFails",
+rule! {
+    cause: SandboxImagePullFails,
     summary: "No pod can start on the Node because containerd cannot pull the image of the pause container",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [NodePools, NodeClasses, Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/SandboxImagePullFails.md"),
-    check,
-};
+}
 
 const DELETED: &str = "it is no longer on the node, and containerd there has no login to fetch it again";
 const REPLACE: &str = "Replace the node, which evicts its pods, or pull the image there with a fresh login. A person \
@@ -46,17 +38,15 @@ const OTHER_SNAPSHOTTER: &str = "Pin an AMI whose pods start (another containerd
                                  fetches layers itself (nodeadm's feature gate FastImagePull, SOCI, or the one that \
                                  user data sets up).";
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
     let waits_for_pods = case.wait.symptom == Symptom::PodsRefused;
     if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && (waits_for_pods || case.stage() == Stage::Initialize))
     {
-        return Opinion::Silent;
+        return None;
     }
     let refused = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Image));
-    let Some(event) = refused.filter(|e| e.last_seen() >= Some(case.wait.since)).max_by_key(|e| e.last_seen()) else {
-        return Opinion::Silent;
-    };
+    let event = refused.filter(|e| e.last_seen() >= Some(case.wait.since)).max_by_key(|e| e.last_seen())?;
     let pull = pull::explain(&event.message);
     let is_full = pull == Some(pull::DISK_FULL);
     let unpacking = event.message.contains(UNPACKING_FAILS) && !is_full;
@@ -117,11 +107,10 @@ fn check(case: &Case) -> Opinion {
         field.and_then(|field| case.class_field(field)).unwrap_or_else(|| Blame::object("v1", "Node", node.name())),
     )
     .fix(fix)
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which pods wait for it",
-        Some("kubectl get events -A --field-selector reason=FailedCreatePodSandBox".to_owned()),
+        "kubectl get events -A --field-selector reason=FailedCreatePodSandBox".to_owned(),
     )
-    .step(Risk::Inspect, "See which pods wait on the node", Some(format!("kubectl describe node {}", node.name())))
+    .inspect("See which pods wait on the node", format!("kubectl describe node {}", node.name()))
     .into()
 }

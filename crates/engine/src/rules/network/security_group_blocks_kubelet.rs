@@ -1,17 +1,16 @@
 //! Security groups of the machine or of its targets, or a network ACL, reject its calls.
 
-use crate::api::Stage;
 use crate::explain::network_path::{hop, opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "SecurityGroupBlocksKubelet",
+rule! {
+    cause: SecurityGroupBlocksKubelet,
     summary: "Security groups or a network ACL block the instance's way to the API server or to AWS",
-    stages: &[Stage::Join, Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
-    lint: false,
+    stages: [Join, Initialize],
+    reads: [Nodes, NodeClasses, Deployments, DaemonSets, AwsObservations],
     versions: "all; seen only if nodewhy may ask EC2 and EKS (--aws)",
-    page: include_str!("../../../pages/SecurityGroupBlocksKubelet.md"),
-    check: |case| opinion(case, hop::FILTERED),
-};
+}
+
+fn check(case: &Case) -> Option<Opinion> {
+    opinion(case, hop::FILTERED)
+}

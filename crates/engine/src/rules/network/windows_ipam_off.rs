@@ -1,42 +1,34 @@
 //! Windows pods get no addresses because the VPC resource controller's Windows support is off.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::facts::requested_resources::{is_zero, missing};
 use crate::objects::Node;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::node_events::{Sandbox, refused_sandbox};
 
-pub static RULE: Rule = Rule {
-    cause: "WindowsIpamOff",
+rule! {
+    cause: WindowsIpamOff,
     summary: "Windows support is off in ConfigMap amazon-vpc-cni, so no pod on a Windows Node gets an address",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::VpcCniConfig, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [VpcCniConfig, Events, Pods],
     versions: "all, if the control plane runs the VPC resource controller (since EKS 1.18)",
-    page: include_str!("../../../pages/WindowsIpamOff.md"),
-    check,
-};
+}
 
 /// The resource that the controller offers on a Node, and the annotation with which it gives a pod its address.
 /// Source: amazon-vpc-resource-controller-k8s pkg/config/type.go `ResourceNameIPAddress`.
 const ADDRESSES: &str = "vpc.amazonaws.com/PrivateIPv4Address";
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|node| node.is_windows()) else { return Opinion::Silent };
-    let Some(waits) = waits(case, node) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|node| node.is_windows())?;
+    let waits = waits(case, node)?;
     if case.cluster.missing(Input::VpcCniConfig).is_some() {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(offered) = node.status.allocatable.get(ADDRESSES).filter(|offered| !is_zero(offered)) {
-        return Opinion::ruled_out(node, format!("Node {} offers {offered} of {ADDRESSES}", node.name()));
+        return Some(Opinion::ruled_out(node, format!("Node {} offers {offered} of {ADDRESSES}", node.name())));
     }
     let told = case.cluster.windows_ipam();
     if told.is_some_and(is_true) {
-        return Opinion::Silent;
+        return None;
     }
     let how = told
         .map_or_else(|| "lacks enable-windows-ipam".to_owned(), |told| format!("has enable-windows-ipam: \"{told}\""));
@@ -71,14 +63,11 @@ fn check(case: &Case) -> Opinion {
          instead. Then recreate the waiting pods, because only pods created later get an address. The cluster role \
          needs AmazonEKSVPCResourceController.",
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Turn Windows support on",
-        Some(
-            "kubectl patch configmap -n kube-system amazon-vpc-cni --type merge -p \
+        "kubectl patch configmap -n kube-system amazon-vpc-cni --type merge -p \
              '{\"data\":{\"enable-windows-ipam\":\"true\"}}'"
-                .to_owned(),
-        ),
+            .to_owned(),
     )
     .step(Risk::LowRisk, "Recreate the waiting pods, because only pods created later get an address", None)
     .into()

@@ -1,39 +1,32 @@
 //! A webhook that handles each change of a Node does not run and fails closed.
 
-use crate::api::{Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::facts::webhook;
-use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Webhook, WebhookConfiguration, WebhookService};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 use chrono::{DateTime, Utc};
 
-pub static RULE: Rule = Rule {
-    cause: "AdmissionRefusesNode",
+rule! {
+    cause: AdmissionRefusesNode,
     summary: "A webhook whose pods do not run rejects every change of a Node, so Karpenter cannot register it",
-    stages: &[Stage::Register],
-    reads: &[Input::NodeClaims, Input::Pods, Input::MutatingWebhooks, Input::ValidatingWebhooks],
-    lint: false,
+    stages: [Register],
+    reads: [NodeClaims, Pods, MutatingWebhooks, ValidatingWebhooks],
     versions: "all",
-    page: include_str!("../../../pages/AdmissionRefusesNode.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (node, claim) = (case.node?, case.claim?);
     let waits = node.spec.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT);
     if claim.is_true("Registered") || !waits {
-        return Opinion::Silent;
+        return None;
     }
     // Where another Node was changed since, it is not refused to this one.
     let newest = case.cluster.once(&NEWEST, "", || {
         case.cluster.claims().filter_map(|claim: &NodeClaim| claim.true_since("Registered")).max()
     });
     if newest.is_some_and(|at| Some(at) > node.metadata.creation_timestamp) {
-        return Opinion::Silent;
+        return None;
     }
     let asked = case.cluster.all_webhooks().filter(|(.., webhook)| is_asked(webhook, node));
     let mut found = asked.filter_map(|(kind, config, webhook)| {
@@ -44,7 +37,7 @@ fn check(case: &Case) -> Opinion {
         Some((kind, config, webhook, service, pod)) => {
             refused(case, node, (kind, config, webhook), service, pod).into()
         }
-        None => Opinion::Silent,
+        None => None,
     }
 }
 
@@ -122,7 +115,7 @@ fn refused(
              pods run on nodes that do not wait for it. Neither disrupts running pods.",
             webhook.name
         ))
-        .step(Risk::Mutating, "Change the webhook", Some(format!("kubectl edit {plural} {config}")))
+        .change("Change the webhook", format!("kubectl edit {plural} {config}"))
         .unknown(
             format!("Does service {namespace}/{service} have no ready endpoint?"),
             format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={service}"),

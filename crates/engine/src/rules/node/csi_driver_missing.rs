@@ -1,31 +1,23 @@
 //! A Ready Node has pods with volumes, but the driver that mounts them does not work there.
 
-use crate::api::{Link, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::case::missing_driver::{MissingDriver, missing_driver};
-use crate::case::stage::Symptom;
 use crate::explain::agent_chain::{of_pod, without_pod};
 use crate::explain::explanation::{Explanation, Proof};
-use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "CsiDriverMissing",
+rule! {
+    cause: CsiDriverMissing,
     summary: "The Node is Ready, but pods wait there for volumes because the CSI driver that mounts them does not run \
               on it",
-    stages: &[Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
-    lint: false,
+    stages: [Ready],
+    reads: [Nodes, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "all",
-    page: include_str!("../../../pages/CsiDriverMissing.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::DriverMissing) else { return Opinion::Silent };
-    let Some(missing) = missing_driver(case.cluster, node, case.now) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::DriverMissing)?;
+    let missing = missing_driver(case.cluster, node, case.now)?;
     let explanation = behind(case, node, &missing);
     let driver = missing.in_words();
     let MissingDriver { event, .. } = missing;

@@ -1,31 +1,24 @@
 //! The API server rejects the pod that would make the Node usable, because of a quota, a webhook or a policy.
 
-use crate::api::{Link, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::agent_chain::refused;
 use crate::explain::startup_taints::staying;
 use crate::facts::network_plugin;
-use crate::objects::input::Input;
 use crate::objects::{Node, Taint};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT};
 use crate::upstream::startup_taint;
 use crate::upstream::vpc_cni;
 
-pub static RULE: Rule = Rule {
-    cause: "DaemonSetPodRefused",
+rule! {
+    cause: DaemonSetPodRefused,
     summary: "The DaemonSet that the Node needs cannot create its pod: a quota, a webhook or a policy rejects it",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Events, Input::Pods, Input::DaemonSets, Input::MutatingWebhooks, Input::ValidatingWebhooks],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Events, Pods, DaemonSets, MutatingWebhooks, ValidatingWebhooks],
     versions: "all",
-    page: include_str!("../../../pages/DaemonSetPodRefused.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
     let mut present = None;
     let mut is_absent = false;
     for need in needed(case, node) {
@@ -48,10 +41,8 @@ fn check(case: &Case) -> Opinion {
         }
     }
     // Events are kept for an hour: that none is there excludes nothing.
-    match present.filter(|_| !is_absent) {
-        Some((pod, name)) => Opinion::ruled_out(pod, format!("DaemonSet {name} has a pod on Node {}", node.name())),
-        None => Opinion::Silent,
-    }
+    let (pod, name) = present.filter(|_| !is_absent)?;
+    Some(Opinion::ruled_out(pod, format!("DaemonSet {name} has a pod on Node {}", node.name())))
 }
 
 /// A DaemonSet: the Node cannot progress without its pod.

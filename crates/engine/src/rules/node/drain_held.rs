@@ -1,28 +1,20 @@
 //! The Node is cordoned and empty except for pods that a PodDisruptionBudget protects from eviction.
 
-use crate::api::{Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::held_drain::stays;
-use crate::case::stage::Symptom;
 use crate::explain::shut_budget::{bound, have_it_allow, shut_over, why_shut};
-use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Pod, PodDisruptionBudget};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "DrainHeld",
+rule! {
+    cause: DrainHeld,
     summary: "The Node is cordoned and empty except for pods that a PodDisruptionBudget does not let a drain evict",
-    stages: &[Stage::Ready],
-    reads: &[Input::Pods, Input::DisruptionBudgets],
-    lint: false,
+    stages: [Ready],
+    reads: [Pods, DisruptionBudgets],
     versions: "all",
-    page: include_str!("../../../pages/DrainHeld.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node), Symptom::DrainHeld) = (case.node, case.wait.symptom) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (Some(node), Symptom::DrainHeld) = (case.node, case.wait.symptom) else { return None };
     let here: Vec<&Pod> = case.pods().filter(|pod| !pod.has_ended()).collect();
     // A dump may hold the pods of some namespaces only.
     let whole = here.iter().any(|pod| stays(pod)) && case.claim.is_none_or(|claim| had_more(claim, here.len()));
@@ -31,10 +23,8 @@ fn check(case: &Case) -> Opinion {
     let never = |pod: &Pod| shut_over(case, pod).is_some_and(PodDisruptionBudget::never_allows);
     let leaves = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some() || !never(pod);
     // A cordon alone is somebody's decision: that the Node was to be emptied shows in what has gone.
-    let Some((pod, others)) = left.split_first().filter(|_| whole && !left.iter().any(leaves)) else {
-        return Opinion::Silent;
-    };
-    let Some(budget) = shut_over(case, pod) else { return Opinion::Silent };
+    let (pod, others) = left.split_first().filter(|_| whole && !left.iter().any(leaves))?;
+    let budget = shut_over(case, pod)?;
     let (why, shut) = why_shut(budget);
     let (of, name) = (&budget.metadata.name, node.name());
     let (namespace, pod) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
@@ -55,10 +45,9 @@ fn check(case: &Case) -> Opinion {
     );
     let finding = have_it_allow(of_owner(finding, case, of), budget);
     let finding = match case.claim {
-        Some(claim) => finding.step(
-            Risk::Destructive,
+        Some(claim) => finding.destroy(
             "To have the node removed, delete its NodeClaim. Karpenter drains the node first",
-            Some(format!("kubectl delete nodeclaim {}", claim.name())),
+            format!("kubectl delete nodeclaim {}", claim.name()),
         ),
         None => finding,
     };

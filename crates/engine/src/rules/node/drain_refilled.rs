@@ -1,34 +1,27 @@
 //! The Node is cordoned and drained, but pods that tolerate the cordon come back to it.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
 use crate::case::refilled_drain::{IN_A_ROW, left_over, refill};
-use crate::case::stage::Symptom;
-use crate::case::{Case, timestamp};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::case::timestamp;
+use crate::rules::prelude::*;
 use crate::upstream::cordons::UNSCHEDULABLE_TAINT;
 
-pub static RULE: Rule = Rule {
-    cause: "DrainRefilled",
+rule! {
+    cause: DrainRefilled,
     summary: "The Node is cordoned and drained, but pods that tolerate the cordon come back to it",
-    stages: &[Stage::Ready],
-    reads: &[Input::Pods, Input::Events],
-    lint: false,
+    stages: [Ready],
+    reads: [Pods, Events],
     versions: "all",
-    page: include_str!("../../../pages/DrainRefilled.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
     let found = match case.wait.symptom {
         Symptom::DrainRefilled => refill(case.cluster, node),
         // Live, nobody reads what kubelets say of the pods that they stop.
         Symptom::DrainHeld if case.claim.is_none() => left_over(case.cluster, node),
         _ => None,
     };
-    let Some(found) = found else { return Opinion::Silent };
+    let found = found?;
     let (name, pod) = (node.name(), &found.pod.metadata.name);
     let namespace = found.pod.metadata.namespace.as_deref().unwrap_or("default");
     let (kind, workload) = found.pod.workload();
@@ -65,12 +58,9 @@ fn check(case: &Case) -> Opinion {
          at its source: its chart's values or its operator's resource. To finish this drain now, terminate the \
          instance: only that pod is left on it."
     ))
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which taints it tolerates",
-        Some(format!(
-            "kubectl get {resource} -n {namespace} {workload} -o jsonpath='{{.spec.template.spec.tolerations}}'"
-        )),
+        format!("kubectl get {resource} -n {namespace} {workload} -o jsonpath='{{.spec.template.spec.tolerations}}'"),
     );
     if !is_seen {
         return finding.with(case.wait.evidence.clone()).into();

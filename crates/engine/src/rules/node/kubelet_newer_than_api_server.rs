@@ -1,39 +1,30 @@
 //! The kubelet has a newer minor version than the API server, and starts no container.
 
-use crate::api::{Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::facts::kubelet_skew;
 use crate::facts::network_plugin;
 use crate::objects::Pod;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::vpc_cni;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletNewerThanApiServer",
+rule! {
+    cause: KubeletNewerThanApiServer,
     summary: "The kubelet is newer than the API server, so it cannot list Services there and starts no container",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Nodes, NodeClasses, Pods, DaemonSets],
     versions: "kubelets of 1.31 and later on API servers of 1.30 and before",
-    page: include_str!("../../../pages/KubeletNewerThanApiServer.md"),
-    check,
-};
+}
 
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_pods.go `getServiceEnvVarMap`.
 const NO_SERVICES: &str = "services have not yet been read at least once";
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
     let waits =
         |pod: &Pod| pod.trouble().filter(|(_, said)| said.contains(NO_SERVICES)).map(|(c, s)| (c.to_owned(), s));
-    let Some((pod, (container, said))) = case.pods().find_map(|pod| Some((pod, waits(pod)?))) else {
-        return Opinion::Silent;
-    };
+    let (pod, (container, said)) = case.pods().find_map(|pod| Some((pod, waits(pod)?)))?;
     // A kubelet that has just started says so too.
-    let Some(skew) = kubelet_skew::ahead_of_api_server(case, node) else { return Opinion::Silent };
+    let skew = kubelet_skew::ahead_of_api_server(case, node)?;
     let (blame, fix) = skew.blame_and_fix(case, node);
     let confidence = if skew.proven && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let name = &pod.metadata.name;
@@ -61,18 +52,12 @@ fn check(case: &Case) -> Opinion {
     if let Some(ami) = kubelet_skew::image(case) {
         finding = finding.linked([Link::new(&blame.object, format!("it selects {}", ami.name))]);
     }
-    finding = finding.blaming(blame).fix(fix).step(
-        Risk::Inspect,
-        "See the control plane's version",
-        Some("kubectl version".to_owned()),
-    );
+    finding = finding.blaming(blame).fix(fix).inspect("See the control plane's version", "kubectl version".to_owned());
     match case.class() {
-        Some(class) => {
-            finding.step(Risk::Mutating, "Select images of that version", Some(commands::edit(class))).into()
-        }
+        Some(class) => finding.change("Select images of that version", commands::edit(class)).into(),
         None => finding
-            .step(Risk::Inspect, "See the kubelets' versions", Some("kubectl get nodes -o wide".to_owned()))
-            .step(Risk::Inspect, "See this Node", Some(format!("kubectl describe node {}", node.name())))
+            .inspect("See the kubelets' versions", "kubectl get nodes -o wide".to_owned())
+            .inspect("See this Node", format!("kubectl describe node {}", node.name()))
             .into(),
     }
 }

@@ -1,26 +1,18 @@
 //! The kubelet itself reports why its Node is not Ready, and the reason is not the network.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::repair;
 use crate::objects::Node;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::vpc_cni;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletNotReady",
+rule! {
+    cause: KubeletNotReady,
     summary: "The kubelet reports its Node as not Ready: container runtime, pod lifecycle or CSINode",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::NodeClasses, Input::Events, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [NodeClasses, Events, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/KubeletNotReady.md"),
-    check,
-};
+}
 
 /// Part of the message, its meaning, the fix.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet.go, nodestatus/setters.go, volume/csi/csi_plugin.go.
@@ -65,13 +57,11 @@ const PRESSURES: [(&str, &str); 3] = [
     ("PIDPressure", "it is out of process ids"),
 ];
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
-    let Some(ready) = node.condition("Ready").filter(|c| c.is_false() && !c.message.is_empty()) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
+    let ready = node.condition("Ready").filter(|c| c.is_false() && !c.message.is_empty())?;
     if vpc_cni::not_ready(node).is_some() {
-        return Opinion::Silent;
+        return None;
     }
     let report = REPORTS.iter().find(|(text, ..)| ready.message.contains(text));
     let meaning = report.map_or_else(String::new, |(_, meaning, _)| format!("{meaning} "));
@@ -110,11 +100,7 @@ fn check(case: &Case) -> Opinion {
          its pods.",
         |(.., fix)| fix,
     ))
-    .step(
-        Risk::Inspect,
-        "See the Node's conditions and events",
-        Some(format!("kubectl describe node {}", node.name())),
-    );
+    .inspect("See the Node's conditions and events", format!("kubectl describe node {}", node.name()));
     let finding = repair::or_replace(case, finding);
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }

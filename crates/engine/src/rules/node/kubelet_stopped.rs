@@ -2,9 +2,6 @@
 
 mod small_type;
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::left_taint::OUT_OF_SERVICE;
 use crate::cluster_state::memo::Memo;
 use crate::effective::Origin;
@@ -13,34 +10,21 @@ use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::logged::{self, Root};
 use crate::explain::repair;
 use crate::facts::little_reserved::{LittleReserved, little_reserved};
-use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::TimeDelta;
 use logs::fact::Trouble;
 use readers::source_text;
 use small_type::{SmallType, small_type};
 use std::collections::BTreeMap;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletStopped",
+rule! {
+    cause: KubeletStopped,
     summary: "The kubelet stopped posting the Node's status, or never posted it",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::Deployments,
-        Input::AwsObservations,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [Nodes, NodeClaims, NodeClasses, Events, Pods, Deployments, AwsObservations, Logs],
     versions: "all",
-    page: include_str!("../../../pages/KubeletStopped.md"),
-    check,
-};
+}
 
 /// The time between the last Event and the node controller's verdict. A thrashing node may still renew its Lease for
 /// some time.
@@ -108,17 +92,17 @@ fn last_word<'w>(case: &Case<'w>, ready: &Condition) -> Option<(&'static LastWor
     LAST_WORDS.iter().find_map(|word| Some((word, case.events().find(|e| e.reason == word.reason && before(e))?)))
 }
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
-    let Some(ready) = node.condition("Ready") else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
+    let ready = node.condition("Ready")?;
     // Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `tryUpdateNodeHealth`.
     let what = match ready.reason.as_str() {
         "NodeStatusUnknown" => format!("has posted no status since {} (Ready is Unknown)", case.since()),
         "NodeStatusNeverUpdated" => "has never posted a status".to_owned(),
         _ if ready.is_true() || ready.is_false() => {
-            return Opinion::ruled_out(node, format!("the kubelet of Node {} posts its status", node.name()));
+            return Some(Opinion::ruled_out(node, format!("the kubelet of Node {} posts its status", node.name())));
         }
-        _ => return Opinion::Silent,
+        _ => return None,
     };
     let said = last_word(case, ready);
     let image = silent_image(case);
@@ -193,11 +177,8 @@ fn check(case: &Case) -> Opinion {
              node, which removes its pods.",
         ),
     };
-    let finding = finding.step(
-        Risk::Inspect,
-        "See the Node's conditions and events",
-        Some(format!("kubectl describe node {}", node.name())),
-    );
+    let finding =
+        finding.inspect("See the Node's conditions and events", format!("kubectl describe node {}", node.name()));
     let finding = held_pods(case, node, repair::or_replace(case, finding));
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }
@@ -224,7 +205,7 @@ fn of_reservation(case: &Case, little: &LittleReserved, finding: Finding) -> Fin
             "pods may use the memory that the kubelet and containerd need",
         ))
         .blaming(blame)
-        .step(Risk::Mutating, "Reserve more memory on new nodes", Some(commands::edit(class)))
+        .change("Reserve more memory on new nodes", commands::edit(class))
 }
 
 /// What the node's own log says of the end of its kubelet.
@@ -269,10 +250,9 @@ fn held_pods(case: &Case, node: &Node, finding: Finding) -> Finding {
             "only the kubelet confirms that a pod has ended: until then its volumes stay attached, and no pod of the \
              same name can start",
         ))
-        .step(
-            Risk::Destructive,
+        .destroy(
             "Only if the instance is certainly off: free its pods and volumes with this taint",
-            Some(format!("kubectl taint node {} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node.name())),
+            format!("kubectl taint node {} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node.name()),
         )
         .step(Risk::LowRisk, "Remove that taint when the node is back", None)
 }
@@ -317,7 +297,7 @@ fn of_image(case: &Case, image: &str, finding: Finding) -> Finding {
         .fix(
             "Pin the image of the working nodes of the class. Then replace the silent nodes, which removes their pods.",
         )
-        .step(Risk::Mutating, "Pin the other image", Some(commands::edit(class)))
+        .change("Pin the other image", commands::edit(class))
 }
 
 fn without_provider_id(name: &str, finding: Finding) -> Finding {
@@ -325,17 +305,12 @@ fn without_provider_id(name: &str, finding: Finding) -> Finding {
                    lost its instance";
     finding
         .with(Evidence::new(format!("Node/{name}"), "spec.providerID", "empty", because))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See whether the instance still runs",
-            Some(format!(
+            format!(
                 "aws ec2 describe-instances --filters Name=private-dns-name,Values={name} --query \
                  'Reservations[].Instances[].[InstanceId,State.Name]'"
-            )),
+            ),
         )
-        .step(
-            Risk::Destructive,
-            "Delete the Node if no such instance runs",
-            Some(format!("kubectl delete node {name}")),
-        )
+        .destroy("Delete the Node if no such instance runs", format!("kubectl delete node {name}"))
 }

@@ -1,32 +1,25 @@
 //! Two Nodes carry the providerID of one NodeClaim.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::objects::Node;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "MultipleNodesFound",
+rule! {
+    cause: MultipleNodesFound,
     summary: "Two Nodes have the same providerID, so Karpenter registers neither",
-    stages: &[Stage::Register],
-    reads: &[Input::Nodes],
-    lint: false,
+    stages: [Register],
+    reads: [Nodes],
     versions: "all",
-    page: include_str!("../../../pages/MultipleNodesFound.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(claim) = case.claim else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let claim = case.claim?;
     let mut nodes: Vec<&Node> = case.cluster.nodes_with_provider_id(&claim.status.provider_id).collect();
     nodes.sort_by_key(|n| n.metadata.creation_timestamp);
     // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3); the refusal is sticky.
     let refused = claim.condition("Registered").filter(|c| c.is_false() && c.reason == "MultipleNodesFound");
     let names = nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(" and ");
     if refused.is_none() && nodes.len() < 2 {
-        return Opinion::Silent;
+        return None;
     }
     let summary = match nodes.as_slice() {
         [_, _, ..] => format!(
@@ -56,10 +49,9 @@ fn check(case: &Case) -> Opinion {
         "Keep the kubelet from registering under a second name (hostname override). Then delete the Node that no \
          kubelet updates, which disrupts nothing.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which of the Nodes still has a heartbeat",
-        Some(format!("kubectl get nodes {}", names.replace(" and ", " "))),
+        format!("kubectl get nodes {}", names.replace(" and ", " ")),
     );
     if let Some(second) = nodes.last() {
         finding = finding.blaming(Blame::object("v1", "Node", second.name()).field("spec.providerID"));

@@ -1,48 +1,33 @@
 //! The cloud controller deleted the Node, but the instance still exists.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::facts::kubelet_without_node::others_wait;
-use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{Event, NodeClaim};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::node_events;
 use chrono::TimeDelta;
 use std::collections::BTreeSet;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeDeletedByCloudController",
+rule! {
+    cause: NodeDeletedByCloudController,
     summary: "The cloud controller deleted the Node because it did not find its instance, but the instance still runs",
-    stages: &[Stage::Join, Stage::Ready],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Deployments,
-        Input::AwsObservations,
-    ],
-    lint: false,
+    stages: [Join, Ready],
+    reads: [Nodes, NodeClaims, NodeClasses, Events, Deployments, AwsObservations],
     versions: "all",
-    page: include_str!("../../../pages/NodeDeletedByCloudController.md"),
-    check,
-};
+}
 
 /// EC2 lists a new instance within seconds, as a rule.
 const AT_ONCE: TimeDelta = TimeDelta::minutes(2);
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), None) = (case.claim, case.node) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (Some(claim), None) = (case.claim, case.node) else { return None };
     if case.stage() == Stage::Join {
         return before_registration(case, claim);
     }
     if case.wait.symptom != Symptom::NodeDeleted {
-        return Opinion::Silent;
+        return None;
     }
     let finding = Finding::new(
         Confidence::Likely,
@@ -70,8 +55,8 @@ static DELETED: Memo<BTreeSet<String>> = Memo::new("Nodes that the cloud control
 ///
 /// Nodes of ended instances get the same event. It can only mean this machine if a kubelet started under this name
 /// after the launch and right before the deletion.
-fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
-    let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
+fn before_registration(case: &Case, claim: &NodeClaim) -> Option<Opinion> {
+    let launched = claim.true_since("Launched")?;
     let first = |e: &Event| e.first_timestamp.or(e.metadata.creation_timestamp).or(e.last_seen());
     let young = |name: &str, deleted: &Event| {
         let of_kubelet = case.cluster.events("Node", name).filter(|e| e.reporter() == "kubelet");
@@ -90,7 +75,7 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
         .filter(|(name, e)| node_events::deletes_node(e) && young(name, e) && !others(name))
         .collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));
-    let Some(&(name, event)) = own.or(deleted.first()) else { return Opinion::Silent };
+    let &(name, event) = own.or(deleted.first())?;
     let rivals = deleted.len() > 1 || others_wait(case, event.last_seen());
     let finding = Finding::new(
         // The name does not tell the instance: by time and by elimination.
@@ -119,6 +104,6 @@ fn with_fix(case: &Case, claim: &NodeClaim, finding: Finding) -> Finding {
              instance stop. If it happens again, check whether the Node's name is the instance's private DNS name and \
              whether the cluster role may call ec2:DescribeInstances.",
         )
-        .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", claim.name())));
+        .destroy("Replace the machine", format!("kubectl delete nodeclaim {}", claim.name()));
     ask_the_instance(case, finding)
 }

@@ -1,28 +1,20 @@
 //! The Node object is gone but its machine is not: the scheduler cannot use it, and Karpenter still counts it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::objects::Condition;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::node_events;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeObjectDeleted",
+rule! {
+    cause: NodeObjectDeleted,
     summary: "The Node was deleted in a way that bypasses Karpenter, so its NodeClaim and its instance still exist",
-    stages: &[Stage::Ready],
-    reads: &[Input::Events],
-    lint: false,
+    stages: [Ready],
+    reads: [Events],
     versions: "all",
-    page: include_str!("../../../pages/NodeObjectDeleted.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let (Some(claim), None, Symptom::NodeGone) = (case.claim, case.node, case.wait.symptom) else {
-        return Opinion::Silent;
+        return None;
     };
     let (name, node) = (claim.name(), &claim.status.node_name);
     let id = claim.instance_id().unwrap_or("INSTANCE");
@@ -48,7 +40,7 @@ fn check(case: &Case) -> Opinion {
          recreate its Node, and Karpenter disrupts no machine without a Node. Removing the finalizer by hand bypasses \
          Karpenter: delete the Node or the NodeClaim, and keep the finalizer.",
     )
-    .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {name}")))
+    .destroy("Replace the machine", format!("kubectl delete nodeclaim {name}"))
     .ask_aws(
         "Does the instance still run?",
         format!(

@@ -4,39 +4,32 @@ mod evicted;
 mod over_reserved;
 mod unused_volume;
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::PRESSURES;
 use crate::facts::machine_image;
-use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClass, quantity};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use evicted::{Glutton, glutton};
 use over_reserved::OverReserved;
 use unused_volume::UnusedVolume;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeUnderPressure",
+rule! {
+    cause: NodeUnderPressure,
     summary: "The Node is Ready, but has been short of disk, memory or process ids for long, so no pod is scheduled \
               there",
-    stages: &[Stage::Ready],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Ready],
+    reads: [NodePools, NodeClasses, Events, Pods],
     versions: "all",
-    page: include_str!("../../../pages/NodeUnderPressure.md"),
-    check,
-};
+}
 
 const NEARLY_FULL: &str = "The volume for images, logs and container data is nearly full";
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|n| n.is_ready())?;
     let Some(pressed) = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true())) else {
         if PRESSURES.iter().all(|type_| node.condition(type_).is_some_and(Condition::is_false)) {
-            return Opinion::ruled_out(node, format!("Node {} reports that it has no pressure", node.name()));
+            return Some(Opinion::ruled_out(node, format!("Node {} reports that it has no pressure", node.name())));
         }
-        return Opinion::Silent;
+        return None;
     };
     let (short, fix, resource) = match pressed.type_.as_str() {
         "DiskPressure" => (
@@ -97,7 +90,7 @@ fn check(case: &Case) -> Opinion {
         }
         None => fix.to_owned(),
     })
-    .step(Risk::Inspect, "See what the kubelet reports", Some(format!("kubectl describe node {}", node.name())));
+    .inspect("See what the kubelet reports", format!("kubectl describe node {}", node.name()));
     let said = case
         .event("FreeDiskSpaceFailed")
         .or_else(|| case.event("EvictionThresholdMet"))
@@ -120,7 +113,7 @@ fn check(case: &Case) -> Opinion {
                  its pods. The kubelet then evicts only the pod that uses too much.",
                 workload.shown()
             ))
-            .step(Risk::Mutating, "Set request and limit", Some(workload.edit()))
+            .change("Set request and limit", workload.edit())
             .into();
     }
     if let Some(unused) = unused {
@@ -190,6 +183,6 @@ impl Tiny {
                  (karpenter.k8s.aws/instance-memory Gt 2047, or instance-size NotIn nano, micro). Karpenter then \
                  replaces such nodes as drifted."
             ))
-            .step(Risk::Mutating, "Limit the size", Some(format!("kubectl edit nodepool {name}")))
+            .change("Limit the size", format!("kubectl edit nodepool {name}"))
     }
 }

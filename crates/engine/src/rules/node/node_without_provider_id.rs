@@ -1,44 +1,34 @@
 //! The machine's Node exists, but has no providerID by which Karpenter could match it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::class_members::ClassMembers;
 use crate::cluster_state::memo::Memo;
 use crate::facts::names_with_ids::NamesWithIds;
-use crate::objects::input::Input;
 use crate::objects::{Meta, Node, NodeClaim};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, Utc};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-pub static RULE: Rule = Rule {
-    cause: "NodeWithoutProviderID",
+rule! {
+    cause: NodeWithoutProviderID,
     summary: "A Node joined without a providerID, so Karpenter cannot match it to its NodeClaim",
-    stages: &[Stage::Join, Stage::Register],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses],
-    lint: false,
+    stages: [Join, Register],
+    reads: [Nodes, NodeClaims, NodeClasses],
     versions: "all",
-    page: include_str!("../../../pages/NodeWithoutProviderID.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let (node, alike) = match (case.node, case.claim) {
         // A Node that waits for Karpenter and has no claim: it is its own candidate.
         (Some(node), None) if node.spec.provider_id.is_empty() => (node, 1),
-        (None, Some(claim)) => match candidates(case, claim) {
-            Some(found) => found,
-            None => return Opinion::Silent,
-        },
-        _ => return Opinion::Silent,
+        (None, Some(claim)) => candidates(case, claim)?,
+        _ => return None,
     };
     // The cloud controller may only be about to set it.
     let settled = node.metadata.creation_timestamp.and_then(|at| at.checked_add_signed(case.wait.proven));
     if let Some(at) = settled.filter(|at| case.now < *at) {
-        return Opinion::LookAgain(at);
+        return Some(Opinion::LookAgain(at));
     }
     let instance = case.claim.and_then(|c| c.instance_id());
     // Resource-name hosts carry the instance id; else it can only be told apart where it is the only one.
@@ -81,8 +71,7 @@ fn check(case: &Case) -> Opinion {
         "Make the Node's name the instance's private DNS name (DHCP options, hostname override), so that the cloud \
          controller finds the instance. This affects new nodes.",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "Compare the Node's name with the instance's private DNS name",
         instance.map(|id| {
             format!(
@@ -90,11 +79,7 @@ fn check(case: &Case) -> Opinion {
             )
         }),
     );
-    finding = finding.step(
-        Risk::Inspect,
-        "See the Node's name and addresses",
-        Some(format!("kubectl get node {name} -o yaml")),
-    );
+    finding = finding.inspect("See the Node's name and addresses", format!("kubectl get node {name} -o yaml"));
     if node.taint(UNINITIALIZED_TAINT).is_some() {
         finding = finding.with(Evidence::new(
             object,

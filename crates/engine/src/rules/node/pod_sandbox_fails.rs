@@ -1,45 +1,27 @@
 //! The Node is Ready, but no pod starts on it: the network plugin or the container runtime refuses their sandboxes.
 
-use crate::api::{Blame, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
-use crate::case::stage::Symptom;
 use crate::case::unstarted_pods::waits_for_sandbox;
 use crate::explain::agent_chain::of_pod;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::explain::proxied;
 use crate::facts::network_plugin;
-use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::node_events::{NO_UNIT_STARTS, Sandbox, refused_sandbox, refuses_container};
 use readers::source_text;
 
-pub static RULE: Rule = Rule {
-    cause: "PodSandboxFails",
+rule! {
+    cause: PodSandboxFails,
     summary: "The Node is Ready, but no new pod starts: the network plugin or the runtime refuses their sandboxes or \
               containers",
-    stages: &[Stage::Ready],
-    reads: &[
-        Input::NodeClaims,
-        Input::Nodes,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClaims, Nodes, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "all",
-    page: include_str!("../../../pages/PodSandboxFails.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|node| case.wait.symptom == Symptom::PodsRefused && !node.is_windows()) else {
-        return Opinion::Silent;
-    };
-    let Some((pod, sandbox)) = refused(case, node) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|node| case.wait.symptom == Symptom::PodsRefused && !node.is_windows())?;
+    let (pod, sandbox) = refused(case, node)?;
     let explanation = match sandbox {
         Sandbox::Unit => without_units(case, node, pod),
         _ => of_node(case, node, of_pod(case, node, pod), sandbox),
@@ -82,7 +64,7 @@ fn without_units(case: &Case, node: &Node, pod: &Pod) -> Explanation {
              restart the node, which stops its pods. An image with a newer systemd does not keep ended units.",
         )
         .ask("Which pods does it keep from their volumes?", "kubectl get events -A --field-selector reason=FailedMount")
-        .step(Risk::Mutating, "Keep new pods away until then", format!("kubectl cordon {}", node.name()))
+        .change("Keep new pods away until then", format!("kubectl cordon {}", node.name()))
 }
 
 /// If every pod fails alike, no single pod is at fault.
@@ -142,8 +124,7 @@ fn turned_away(case: &Case, set: &DaemonSet, explanation: Explanation) -> Explan
             "Restart pod {pod}, which writes a new token for its plugin and leaves running pods alone. Upgrade \
              DaemonSet {name} to a version that renews the token."
         ))
-        .step(
-            Risk::Mutating,
+        .change(
             "Restart its pods, so that they write a new token",
             format!("kubectl rollout restart daemonset -n {namespace} {name}"),
         )

@@ -1,26 +1,19 @@
 //! The kubelet must reserve more than the machine has, so it exits again and again.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::effective::{self, ClusterIdentity, Kind, Machine, MergeOutcome, Origin, Value};
-use crate::objects::input::Input;
 use crate::objects::quantity;
 use crate::objects::{Node, NodeClaim, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::source_text;
 
-pub static RULE: Rule = Rule {
-    cause: "ReservationsExceedMachine",
+rule! {
+    cause: ReservationsExceedMachine,
     summary: "kubeReserved, systemReserved and evictionHard together exceed the machine's size, so the kubelet exits",
-    stages: &[Stage::Join, Stage::Initialize],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Deployments],
-    lint: false,
+    stages: [Join, Initialize],
+    reads: [NodeClaims, NodePools, NodeClasses, Deployments],
     versions: "all",
-    page: include_str!("../../../pages/ReservationsExceedMachine.md"),
-    check,
-};
+}
 
 /// A resource that can be reserved, Karpenter's label with the amount that the instance type has, and the number that
 /// one of the label's units is. The kubelet never finds more.
@@ -52,31 +45,32 @@ struct Part {
 /// The reservations in a class's text for a machine of a NodePool.
 static PARTS: Memo<Vec<Part>> = Memo::new("the reservations on machines of a class and a NodePool");
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
     if case.node.is_some_and(Node::is_ready) {
-        return Opinion::Silent;
+        return None;
     }
     if RESERVABLE.iter().all(|resource| size(claim, resource).is_none()) {
-        return Opinion::Silent;
+        return None;
     }
     let (pool, texts) = (claim.node_pool().unwrap_or_default(), case.texts());
     let about = format!("{}/{} {pool} {texts}", class.kind, class.name());
     let parts = case.cluster.once(&PARTS, &about, || parts(case, class));
-    let Some((resource, has, wanted)) = RESERVABLE.iter().find_map(|resource| {
+    let (resource, has, wanted) = RESERVABLE.iter().find_map(|resource| {
         let has = size(claim, resource)?;
         let wanted: f64 = of(&parts, resource).map(|part| part.number).sum();
         (wanted > has * resource.unit).then_some((resource, has, wanted))
-    }) else {
-        return Opinion::Silent;
-    };
+    })?;
     // One of no larger size joined.
     let small = |sibling: &&NodeClaim| size(sibling, resource).is_some_and(|size| size <= has);
     if let Some(sibling) = case.same_spec_siblings_joined().find(small) {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same reservations", sibling.name()));
+        return Some(Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} joined with the same reservations", sibling.name()),
+        ));
     }
     let own = || of(&parts, resource);
-    let Some(largest) = own().max_by(|a, b| a.number.total_cmp(&b.number)) else { return Opinion::Silent };
+    let largest = own().max_by(|a, b| a.number.total_cmp(&b.number))?;
     let said: Vec<String> = own().map(|part| format!("{}={}", part.what, part.text)).collect();
     let confidence = if own().all(|part| part.exact) { Confidence::Certain } else { Confidence::Likely };
     let (kind, name) = (class.kind.to_ascii_lowercase(), class.name());
@@ -115,7 +109,7 @@ fn check(case: &Case) -> Opinion {
         "Reserve less, or require larger instance types in the NodePool (karpenter.k8s.aws/instance-memory, \
          instance-cpu). Karpenter does not read what userData reserves when it chooses a type.",
     )
-    .step(Risk::Mutating, "Correct the reservation for new nodes", Some(format!("kubectl edit {kind} {name}")))
+    .change("Correct the reservation for new nodes", format!("kubectl edit {kind} {name}"))
     .into()
 }
 

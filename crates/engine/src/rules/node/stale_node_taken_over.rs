@@ -1,27 +1,20 @@
 //! The machine's kubelet uses the Node object of a machine that is gone.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
-use crate::objects::input::Input;
 use crate::objects::{Event, Node, NodeClaim};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub static RULE: Rule = Rule {
-    cause: "StaleNodeTakenOver",
+rule! {
+    cause: StaleNodeTakenOver,
     summary: "A Node of the same name was left over with another providerID, and the kubelet uses it instead of \
               creating its own",
-    stages: &[Stage::Join, Stage::Register],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::CertificateSigningRequests],
-    lint: false,
+    stages: [Join, Register],
+    reads: [Nodes, NodeClaims, NodeClasses, Events, CertificateSigningRequests],
     versions: "all",
-    page: include_str!("../../../pages/StaleNodeTakenOver.md"),
-    check,
-};
+}
 
 /// A trace of the new kubelet on the old Node.
 struct Trace<'c> {
@@ -30,13 +23,11 @@ struct Trace<'c> {
     certain: bool,
 }
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     match (case.claim, case.node) {
         (Some(claim), _) => by(case, claim),
-        (None, Some(node)) if case.stage() == Stage::Register => {
-            taker(case, node).map_or(Opinion::Silent, |claim| by(case, claim))
-        }
-        _ => Opinion::Silent,
+        (None, Some(node)) if case.stage() == Stage::Register => taker(case, node).and_then(|claim| by(case, claim)),
+        _ => None,
     }
 }
 
@@ -59,10 +50,8 @@ fn taker<'w>(case: &Case<'w>, node: &Node) -> Option<&'w NodeClaim> {
     launched.filter_map(|(name, _)| case.cluster.claim(name)).find(|claim| trace(case, claim, node).is_some())
 }
 
-fn by(case: &Case, claim: &NodeClaim) -> Opinion {
-    let Some(launched) = claim.true_since("Launched").filter(|_| !claim.is_true("Registered")) else {
-        return Opinion::Silent;
-    };
+fn by(case: &Case, claim: &NodeClaim) -> Option<Opinion> {
+    let launched = claim.true_since("Launched").filter(|_| !claim.is_true("Registered"))?;
     let left = LeftOver::of(case);
     let older = |name: &String| case.cluster.node(name).filter(|n| n.metadata.creation_timestamp < Some(launched));
     let trace_on = |name: &String| trace(case, claim, older(name)?);
@@ -72,9 +61,7 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
     let is_certain = certain.is_some();
     let revived = left.revived.iter().rev().filter(|(_, at)| !is_certain && **at > launched);
     let mut likely = revived.filter_map(|(name, _)| trace_on(name));
-    let Some(trace) = certain.or_else(|| likely.next()) else {
-        return Opinion::Silent;
-    };
+    let trace = certain.or_else(|| likely.next())?;
     let is_one_of_several = likely.next().is_some();
     let waiting = case
         .class_members()
@@ -103,14 +90,13 @@ fn by(case: &Case, claim: &NodeClaim) -> Opinion {
     .with(trace.proof)
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
     .fix("Delete the stale Node (not the NodeClaim). The kubelet creates its own within seconds.")
-    .step(
-        Risk::Inspect,
+    .inspect(
         "Check that the Node's instance is gone",
         trace.node.spec.provider_id.rsplit('/').next().map(|i| {
             format!("aws ec2 describe-instances --instance-ids {i} --query 'Reservations[].Instances[].State.Name'")
         }),
     )
-    .step(Risk::Destructive, "Delete the stale Node", Some(format!("kubectl delete node {name}")))
+    .destroy("Delete the stale Node", format!("kubectl delete node {name}"))
     .into()
 }
 

@@ -13,13 +13,10 @@ mod unlaunched;
 mod volumes;
 mod without_claim;
 
-use crate::api::{Evidence, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::explain::volume_attachments;
-use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, NodeClaim, Taint};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::former_words::Words;
 use crate::upstream::karpenter::{DISRUPTED_TAINTS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP, Version};
 use budgets::{disruption_budget, shut_budget, two_budgets};
@@ -35,29 +32,17 @@ use unlaunched::unlaunched;
 use volumes::volumes;
 use without_claim::{is_drained_without_claim, without_claim};
 
-pub static RULE: Rule = Rule {
-    cause: "TerminationStuck",
+rule! {
+    cause: TerminationStuck,
     summary: "A NodeClaim, Node or node class was deleted, and a step of its deletion has hung for longer than its \
               owner allowed",
-    stages: &[Stage::Terminate],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodePools,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::Deployments,
-        Input::DaemonSets,
-        Input::DisruptionBudgets,
-        Input::VolumeAttachments,
-        Input::Logs,
+    stages: [Terminate],
+    reads: [
+        Nodes, NodeClaims, NodePools, NodeClasses, Events, Pods, Deployments, DaemonSets, DisruptionBudgets,
+        VolumeAttachments, Logs,
     ],
-    lint: false,
     versions: "all; Karpenter 1.6 and later report Drained and VolumesDetached",
-    page: include_str!("../../../pages/TerminationStuck.md"),
-    check,
-};
+}
 
 /// Far longer than any usual grace period of pods.
 const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
@@ -65,14 +50,14 @@ const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
 /// Karpenter reports one obstacle of a drain every two minutes, this or another.
 const STILL_REFUSED: TimeDelta = TimeDelta::minutes(30);
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     match case.class() {
         Some(class) if case.claim.is_none() && case.node.is_none() => node_class::held(case, class),
         _ => machine(case),
     }
 }
 
-fn machine(case: &Case) -> Opinion {
+fn machine(case: &Case) -> Option<Opinion> {
     if let Some(found) = case.node.and_then(|node| endless(case, node)) {
         return found.into();
     }
@@ -84,7 +69,7 @@ fn machine(case: &Case) -> Opinion {
     }
     let whole = case.wait.since.checked_add_signed(case.wait.proven * 2);
     if let Some(whole) = whole.filter(|at| *at > case.now) {
-        return Opinion::LookAgain(whole);
+        return Some(Opinion::LookAgain(whole));
     }
     let found = match (case.claim, case.node) {
         (Some(claim), node) => of_claim(case, claim, node),
@@ -94,7 +79,7 @@ fn machine(case: &Case) -> Opinion {
     let going = || volume_attachments::goes_until(case, volume_attachments::of(case, case.node?, None)?);
     match found {
         Some(found) => found.into(),
-        None => going().map_or(Opinion::Silent, Opinion::LookAgain),
+        None => going().map(Opinion::LookAgain),
     }
 }
 

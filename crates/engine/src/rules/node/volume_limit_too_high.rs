@@ -1,35 +1,27 @@
 //! The scheduler counts a Ready Node as one with room for another volume, but EC2 does not.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::case::refused_volume::refused_volume;
-use crate::case::stage::Symptom;
 use crate::cluster_state::memo::Memo;
-use crate::objects::input::Input;
 use crate::objects::{Node, VolumeAttachment};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use std::collections::BTreeMap;
 
-pub static RULE: Rule = Rule {
-    cause: "VolumeLimitTooHigh",
+rule! {
+    cause: VolumeLimitTooHigh,
     summary: "The Node is Ready and full of volumes: the EBS CSI driver announces more of them than EC2 attaches",
-    stages: &[Stage::Ready],
-    reads: &[Input::Events, Input::Pods, Input::DaemonSets, Input::VolumeAttachments],
-    lint: false,
+    stages: [Ready],
+    reads: [Events, Pods, DaemonSets, VolumeAttachments],
     versions: "all",
-    page: include_str!("../../../pages/VolumeLimitTooHigh.md"),
-    check,
-};
+}
 
 /// The driver's pod on the nodes, which reads the instance type and announces how many volumes it supports.
 /// Source: aws-ebs-csi-driver v1.50 charts/aws-ebs-csi-driver/templates/node.yaml, pkg/driver/node.go
 /// `getVolumesLimit`.
 const NODE_PART: &str = "ebs-csi-node";
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::VolumeRefused) else { return Opinion::Silent };
-    let Some((pod, event)) = refused_volume(case.cluster, node, case.now) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::VolumeRefused)?;
+    let (pod, event) = refused_volume(case.cluster, node, case.now)?;
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
     let said = event.said();
     let said = said.split_once("api error ").map_or(&*said, |(_, said)| said).trim_end_matches('.');
@@ -63,16 +55,11 @@ fn check(case: &Case) -> Opinion {
          Or set node.volumeAttachLimit or node.reservedVolumeAttachments in its chart. To move pod {name} to another \
          node, cordon this node and delete the pod. Running pods are not disrupted."
     ))
-    .step(
-        Risk::Inspect,
-        "See the limit that the scheduler uses",
-        Some(format!("kubectl get csinode {} -o yaml", node.name())),
-    )
-    .step(Risk::Mutating, "Keep new pods away", Some(format!("kubectl cordon {}", node.name())))
-    .step(
-        Risk::Destructive,
+    .inspect("See the limit that the scheduler uses", format!("kubectl get csinode {} -o yaml", node.name()))
+    .change("Keep new pods away", format!("kubectl cordon {}", node.name()))
+    .destroy(
         "Delete the pod, so that the scheduler assigns it to another node",
-        Some(format!("kubectl delete pod -n {namespace} {name}")),
+        format!("kubectl delete pod -n {namespace} {name}"),
     )
     .ask_aws(
         "Which network interfaces, or volumes from outside Kubernetes, are attached to the instance?",

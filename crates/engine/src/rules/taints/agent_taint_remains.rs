@@ -1,33 +1,23 @@
 //! Karpenter calls the Node usable, but an agent's taint keeps it empty.
 
-use crate::api::{Blame, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::startup_taints::{ask_remover, explain};
-use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Taint};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::startup_taint;
 
-pub static RULE: Rule = Rule {
-    cause: "AgentTaintRemains",
+rule! {
+    cause: AgentTaintRemains,
     summary: "The Node is initialized, but a taint that some agent should remove keeps pods off it",
-    stages: &[Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
-    lint: false,
+    stages: [Ready],
+    reads: [Nodes, NodeClasses, Events, Pods, DaemonSets, Logs],
     versions: "all",
-    page: include_str!("../../../pages/AgentTaintRemains.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|n| n.is_ready())?;
     let meant = |taint: &Taint| case.claim.is_some_and(|c| c.spec.taints.iter().any(|own| own.matches(taint)));
     let mut of_agents = node.spec.taints.iter().filter(|t| t.keeps_pods_off() && !meant(t));
-    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?)))
-    else {
-        return Opinion::Silent;
-    };
+    let (taint, owner) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?)))?;
     let name = node.name();
     let pool = case.claim.and_then(NodeClaim::node_pool).unwrap_or("unknown");
     // Only Karpenter waits for startup taints, so only its Nodes need a declaration.
@@ -67,10 +57,9 @@ fn check(case: &Case) -> Opinion {
         ));
         // Karpenter would wait forever for a taint that nothing removes from its Nodes.
         if !owner.passes_over_karpenters_nodes() {
-            finding = finding.step(
-                Risk::Mutating,
+            finding = finding.change(
                 "Declare the taint as a startup taint, so that Karpenter waits for it",
-                Some(format!("kubectl edit nodepool {pool}")),
+                format!("kubectl edit nodepool {pool}"),
             );
         }
         // Where its agent is well, what is wrong is the NodePool.
@@ -79,10 +68,9 @@ fn check(case: &Case) -> Opinion {
         }
     }
     finding
-        .step(
-            Risk::Mutating,
+        .change(
             "Let pods onto this node now. They may start before the agent is ready for them",
-            Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
+            format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect),
         )
         .into()
 }

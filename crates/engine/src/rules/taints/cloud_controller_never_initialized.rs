@@ -1,13 +1,9 @@
 //! The cloud controller never processed the Node, so its taint stays.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::logged;
 use crate::facts::cloud_controller_traces::traces;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use crate::upstream::{cloud_controller, eks};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,16 +12,13 @@ use logs::fact::Trouble;
 /// `remediate` makes such a Node usable if you turn that on.
 pub const CAUSE: &str = "CloudControllerNeverInitialized";
 
-pub static RULE: Rule = Rule {
-    cause: CAUSE,
+rule! {
+    cause: CloudControllerNeverInitialized,
     summary: "The cloud controller has not initialized the Node, so its uninitialized taint stays",
-    stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::Events, Input::NodeClasses, Input::Pods, Input::Logs],
-    lint: false,
+    stages: [Initialize],
+    reads: [Nodes, Events, NodeClasses, Pods, Logs],
     versions: "all",
-    page: include_str!("../../../pages/CloudControllerNeverInitialized.md"),
-    check,
-};
+}
 
 /// Any update of the Node makes the cloud controller try again, and the kubelet updates it at least every 5 minutes.
 /// After two of those updates the controller is not slow but fails.
@@ -46,16 +39,19 @@ struct Initialization {
     last_passed: Option<DateTime<Utc>>,
 }
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let told = logged::of_kind(case, Trouble::CloudControllerFails);
-    let Some(node) = case.node else { return told.map_or(Opinion::Silent, |root| root.finding(case).fix(FIX).into()) };
+    let Some(node) = case.node else { return told.map(|root| root.finding(case).fix(FIX).into()) };
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
-        return Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
+        return Some(Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name())));
     };
     if !traces(case, node).is_empty() {
-        return Opinion::ruled_out(node, format!("the cloud controller has left its traces on Node {}", node.name()));
+        return Some(Opinion::ruled_out(
+            node,
+            format!("the cloud controller has left its traces on Node {}", node.name()),
+        ));
     }
-    let Some(created) = node.metadata.creation_timestamp else { return Opinion::Silent };
+    let created = node.metadata.creation_timestamp?;
     let name = node.name();
     let object = format!("Node/{name}");
     // A label of the cloud controller's may be its own in spite of all.
@@ -128,24 +124,18 @@ fn check(case: &Case) -> Opinion {
         "Find out why the cloud controller cannot process the instance. Until then, you can remove the taint by hand \
          to make the node usable."
     })
-    .step(
-        Risk::Inspect,
+    .inspect(
         "Read the cloud controller's log. On EKS turn on control plane logging first",
-        Some(format!(
+        format!(
             "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix \
              cloud-controller-manager --filter-pattern {name:?}"
-        )),
+        ),
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Workaround: remove the taint once providerID, zone and instance type are on the Node",
-        Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")),
+        format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-"),
     )
-    .step(
-        Risk::Inspect,
-        "On EKS open a support case with AWS, because the controller runs in the managed control plane",
-        None,
-    )
+    .inspect("On EKS open a support case with AWS, because the controller runs in the managed control plane", None)
     .ask_aws(
         "Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, \
          provided-node-ip not an address of the instance)? The command turns on its log.",

@@ -1,39 +1,32 @@
 //! A controller cordoned the Node for an interruption that did not come, a reboot, a removal or a new driver, and left
 //! the cordon.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
-use crate::case::{Case, timestamp};
-use crate::objects::input::Input;
+use crate::case::timestamp;
 use crate::objects::{Node, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::cordons::{Cordon, Cordoner, cordon};
 use crate::upstream::termination_handler;
 
-pub static RULE: Rule = Rule {
-    cause: "CordonRemains",
+rule! {
+    cause: CordonRemains,
     summary: "A controller (aws-node-termination-handler, kured, cluster-autoscaler, the GPU operator) cordoned the \
               Node but does not uncordon it",
-    stages: &[Stage::Ready],
-    reads: &[Input::DaemonSets, Input::Pods],
-    lint: false,
+    stages: [Ready],
+    reads: [DaemonSets, Pods],
     versions: "all",
-    page: include_str!("../../../pages/CordonRemains.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if case.wait.symptom != Symptom::Cordoned {
-        return Opinion::Silent;
+        return None;
     }
-    let Some((node, cordon)) = case.node.and_then(|n| Some((n, cordon(n)?))) else { return Opinion::Silent };
+    let (node, cordon) = case.node.and_then(|n| Some((n, cordon(n)?)))?;
     let ends = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     let left = match cordon.by {
         Cordoner::TerminationHandler => return of_handler(case, node.name(), cordon).into(),
         // It waits for pods that end, as it should, and goes on by itself.
         Cordoner::Kured if case.cluster.missing(Input::Pods).is_some() || case.pods().any(ends) => {
-            return Opinion::Silent;
+            return None;
         }
         by => left(by),
     };
@@ -92,7 +85,7 @@ fn finding(case: &Case, node: &Node, cordon: &Cordon, left: &Left) -> Finding {
     Finding::new(Confidence::Certain, summary, evidence)
         .blaming(Blame::object("v1", "Node", name).field(cordon.field))
         .fix(*fix)
-        .step(Risk::Inspect, look.0, Some(look.1.to_owned()))
+        .inspect(look.0, look.1.to_owned())
         .step(
             Risk::LowRisk,
             "Uncordon the node, so that pods can run there again",
@@ -140,13 +133,12 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
                         "Turn off rebalance monitoring of aws-node-termination-handler, or remove the handler if \
                          Karpenter handles interruptions. Then uncordon the node. None of this disrupts pods.",
                     )
-                    .step(
-                        Risk::Mutating,
+                    .change(
                         "Turn off rebalance monitoring. Keep it off in the chart's values",
-                        Some(format!(
+                        format!(
                             "kubectl set env -n {namespace} daemonset/{} ENABLE_REBALANCE_MONITORING=false",
                             set.metadata.name
-                        )),
+                        ),
                     )
             } else {
                 finding
@@ -154,10 +146,9 @@ fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
                         "Uncordon the node, which disrupts no pod. Remove aws-node-termination-handler if Karpenter \
                          handles interruptions.",
                     )
-                    .step(
-                        Risk::Inspect,
+                    .inspect(
                         "See what the handler reacts to",
-                        Some(format!("kubectl describe daemonset -n {namespace} {}", set.metadata.name)),
+                        format!("kubectl describe daemonset -n {namespace} {}", set.metadata.name),
                     )
             }
         }

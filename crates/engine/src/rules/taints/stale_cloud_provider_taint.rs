@@ -1,37 +1,30 @@
 //! The cloud controller did its work, but its taint is on the Node: another writer re-added it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::taint_writer::naming_last_taint_writer;
 use crate::facts::cloud_controller_traces::traces;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 
 /// `remediate` fixes it if you turn that on.
 pub const CAUSE: &str = "StaleCloudProviderTaint";
 
-pub static RULE: Rule = Rule {
-    cause: CAUSE,
+rule! {
+    cause: StaleCloudProviderTaint,
     summary: "The cloud controller initialized the Node, but another writer re-added its uninitialized taint",
-    stages: &[Stage::Initialize],
-    reads: &[Input::Events, Input::NodeClasses],
-    lint: false,
+    stages: [Initialize],
+    reads: [Events, NodeClasses],
     versions: "all",
-    page: include_str!("../../../pages/StaleCloudProviderTaint.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node?;
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
-        return Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
+        return Some(Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name())));
     };
     let traces = traces(case, node);
     if traces.is_empty() {
-        return Opinion::Silent;
+        return None;
     }
     let name = node.name();
     let writer = cloud_controller::last_taint_writer(node);
@@ -56,10 +49,9 @@ fn check(case: &Case) -> Opinion {
     .with_all(traces)
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
     .fix("Remove the stale taint, which disrupts no pod. Then find the component that re-added it.")
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which component wrote the labels and which last wrote the taint list",
-        Some(format!("kubectl get node {name} --show-managed-fields -o yaml")),
+        format!("kubectl get node {name} --show-managed-fields -o yaml"),
     )
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));
     naming_last_taint_writer(finding, node).into()

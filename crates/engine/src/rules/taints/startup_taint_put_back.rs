@@ -1,37 +1,22 @@
 //! The agent has removed its startup taint, but another writer has re-added it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::logged::{excerpt, told};
 use crate::explain::startup_taints::{never_removes, on_every_machine, pod_of, restored_by_karpenter, staying};
-use crate::objects::input::Input;
 use crate::objects::{ManagedField, Pod};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, Karpenter};
 use crate::upstream::startup_taint;
 use logs::fact::{Fact, Trouble};
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "StartupTaintPutBack",
+rule! {
+    cause: StartupTaintPutBack,
     summary: "A startup taint is on the Node again after its agent removed it: Karpenter or another agent re-added it",
-    stages: &[Stage::Initialize],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Deployments,
-        Input::Logs,
-    ],
-    lint: false,
+    stages: [Initialize],
+    reads: [Nodes, NodeClaims, NodeClasses, Pods, DaemonSets, Deployments, Logs],
     versions: "Karpenter before 1.5.0, and all with amiFamily Custom; agents re-add theirs under all",
-    page: include_str!("../../../pages/StartupTaintPutBack.md"),
-    check,
-};
+}
 
 fn by_registration(old: Option<&Karpenter>) -> String {
     match old {
@@ -49,23 +34,23 @@ fn by_another(writer: Option<&ManagedField>) -> String {
     }
 }
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
-    let Some((taint, _)) = staying(case) else { return Opinion::Silent };
-    let Some(owner) = startup_taint::owner(taint).filter(|o| o.remover.is_none()) else { return Opinion::Silent };
-    let Some(pod) = pod_of(case, owner) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|n| n.is_ready())?;
+    let (taint, _) = staying(case)?;
+    let owner = startup_taint::owner(taint).filter(|o| o.remover.is_none())?;
+    let pod = pod_of(case, owner)?;
     let Some(ready) = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true()) else {
-        return Opinion::ruled_out(pod, format!("pod {} of {} is not Ready yet", pod.metadata.name, owner.name));
+        return Some(Opinion::ruled_out(pod, format!("pod {} of {} is not Ready yet", pod.metadata.name, owner.name)));
     };
     // A driver removes its taint within seconds of its start, with retries.
     // Source: aws-ebs-csi-driver pkg/driver/node.go `tryRemoveNotReadyTaintUntilSucceed`.
     if let Some(done) = ready.last_transition_time.and_then(|at| at.checked_add_signed(case.wait.proven))
         && case.now < done
     {
-        return Opinion::LookAgain(done);
+        return Some(Opinion::LookAgain(done));
     }
     if on_every_machine(case, node, taint) || never_removes(case, node, taint, pod).is_some() {
-        return Opinion::Silent;
+        return None;
     }
     let name = node.name();
     let old = case.karpenter().filter(|k| !k.knows_do_not_sync_taints());
@@ -156,14 +141,13 @@ fn by_nobody_known(finding: Finding, name: &str, pod: &Pod, driver: &str) -> Fin
              Keep the driver up to date: older ones of {driver} try once, and the API server rejects that if another \
              component writes the taints at that moment."
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See whether the API server rejected the removal of the taint",
-            Some(format!(
+            format!(
                 "kubectl logs -n {} {} --all-containers | grep -i taint",
                 pod.metadata.namespace.as_deref().unwrap_or_default(),
                 pod.metadata.name
-            )),
+            ),
         )
         .unknown(
             "Which component wrote the taint list last?",
@@ -191,7 +175,7 @@ fn by_its_own_log(finding: Finding, pod: &Pod, driver: &str) -> Finding {
              running pods. Use a version of {driver} that tries again: one that tries once fails if another component \
              writes the Node at that moment."
         ))
-        .step(Risk::Mutating, "Restart the driver's pod", Some(format!("kubectl delete pod -n {namespace} {name}")))
+        .change("Restart the driver's pod", format!("kubectl delete pod -n {namespace} {name}"))
 }
 
 /// Karpenter writes the startup taints before it calls the Node registered, and not again. So it does not undo the work

@@ -1,55 +1,40 @@
 //! A taint that the NodePool declares as a startup taint and that no component removes.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::agent_chain::of_pod;
 use crate::explain::explanation::Proof;
 use crate::explain::pulls_by_image::pulls_by_image;
 use crate::explain::startup_taints::{ask_remover, explain, never_removes, pod_of, staying};
-use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::startup_taint;
 
-pub static RULE: Rule = Rule {
-    cause: "StartupTaintStays",
+rule! {
+    cause: StartupTaintStays,
     summary: "A startup taint is still on the Node: the component that should remove it has not done so",
-    stages: &[Stage::Initialize],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::Events,
-        Input::Pods,
-        Input::DaemonSets,
-        Input::Deployments,
-        Input::MutatingWebhooks,
-        Input::ValidatingWebhooks,
-        Input::Logs,
+    stages: [Initialize],
+    reads: [
+        Nodes, NodeClaims, NodeClasses, Events, Pods, DaemonSets, Deployments, MutatingWebhooks, ValidatingWebhooks,
+        Logs,
     ],
-    lint: false,
     versions: "all",
-    page: include_str!("../../../pages/StartupTaintStays.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (node, claim) = (case.node?, case.claim?);
     let Some((first, all)) = staying(case) else {
         let because = format!("no startup taint of NodeClaim {} is left on Node {}", claim.name(), node.name());
-        return Opinion::ruled_out(node, because);
+        return Some(Opinion::ruled_out(node, because));
     };
     // A Node that is not Ready cannot run the pod that removes the taint: the reason for NotReady comes first.
     if !node.is_ready() {
-        return Opinion::Silent;
+        return None;
     }
     let finding = match startup_taint::owner(first) {
         None => unowned(case, claim, node, first),
         Some(owner) => match pod_of(case, owner).filter(|pod| owner.remover.is_none() && pod.is_ready()) {
             Some(pod) if never_removes(case, node, first, pod).is_none() => {
-                return Opinion::ruled_out(pod, format!("{} runs on the Node and has done its part", owner.name));
+                return Some(Opinion::ruled_out(pod, format!("{} runs on the Node and has done its part", owner.name)));
             }
             _ => owned(case, claim, node, first, owner),
         },
@@ -106,15 +91,13 @@ fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Findin
         "Declare the taint under taints instead of startupTaints, or install the component that removes it. Changing \
          the NodePool makes Karpenter replace its nodes as drifted.",
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Move the taint from startupTaints to taints, if pods only need a toleration",
-        Some(format!("kubectl edit nodepool {pool}")),
+        format!("kubectl edit nodepool {pool}"),
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Let pods onto this node now, if you are certain that the taint guards nothing",
-        Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)),
+        format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect),
     )
 }
 
@@ -172,11 +155,7 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     let symptom = Link::new(format!("Node/{node}"), format!("taint {taint}"));
     let finding = explanation.found(case, summary, evidence, symptom);
     let finding = if owner.otherwise.is_some() {
-        finding.step(
-            Risk::Inspect,
-            "See the Node's taints and conditions",
-            Some(format!("kubectl describe node {node}")),
-        )
+        finding.inspect("See the Node's taints and conditions", format!("kubectl describe node {node}"))
     } else {
         finding
     };
@@ -185,21 +164,17 @@ fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &sta
     }
     if owner.has_rules() {
         return finding
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See the rules and the conditions that they require",
-                Some("kubectl get nodereadinessrules -o yaml".to_owned()),
+                "kubectl get nodereadinessrules -o yaml".to_owned(),
             )
             .unknown(
                 "Which condition does the rule of this taint require, and which component reports it?",
                 "kubectl get nodereadinessrules -o yaml".to_owned(),
             );
     }
-    let finding = ask_remover(case, finding, owner).step(
-        Risk::Inspect,
-        format!("See what {} does on the Node", owner.name),
-        Some(pods()),
-    );
+    let finding =
+        ask_remover(case, finding, owner).inspect(format!("See what {} does on the Node", owner.name), pods());
     let finding = match case.class() {
         Some(class) if metadata_out_of_reach(case, owner) => finding.unknown(
             format!(

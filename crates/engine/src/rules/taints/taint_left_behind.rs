@@ -1,28 +1,21 @@
 //! A temporary taint, set to remove, replace or spare the Node, is still on it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
 use crate::case::left_taint::{DELETION_CANDIDATE, LeftTaint, Setter, left_taint};
-use crate::case::stage::Symptom;
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::explain::commands;
 use crate::explain::taint_writer::naming_last_taint_writer;
 use crate::facts::autoscaler::{Autoscaler, autoscaler};
 use crate::objects::Node;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{DISRUPTED_TAINTS, Karpenter, Version};
 
-pub static RULE: Rule = Rule {
-    cause: "TaintLeftBehind",
+rule! {
+    cause: TaintLeftBehind,
     summary: "A taint that was set to remove, replace or spare the Node is still there, and no component removes it",
-    stages: &[Stage::Ready],
-    reads: &[Input::NodeClaims, Input::Deployments, Input::Pods],
-    lint: false,
+    stages: [Ready],
+    reads: [NodeClaims, Deployments, Pods],
     versions: "all; cluster-autoscaler before 1.26 forgets cordoned Nodes",
-    page: include_str!("../../../pages/TaintLeftBehind.md"),
-    check,
-};
+}
 
 /// Why the taint is still there.
 struct Why {
@@ -33,9 +26,9 @@ struct Why {
     fix: String,
 }
 
-fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::TaintLeft) else { return Opinion::Silent };
-    let Some(left) = left_taint(node, case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::TaintLeft)?;
+    let left = left_taint(node, case.claim)?;
     let found = match left.by {
         Setter::Autoscaler => of_autoscaler(case, node, left),
         Setter::Karpenter => finding(node, left, of_karpenter(case, left)),

@@ -1,32 +1,24 @@
 //! A taint of your own keeps a pod from each node that Karpenter launches for it. Karpenter does not know that the
 //! taint will go, and removes the node as empty.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
-use crate::case::Case;
 use crate::case::emptied_early::emptied_early;
-use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::Symptom;
 use crate::case::timestamp;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "TaintNotAwaited",
+rule! {
+    cause: TaintNotAwaited,
     summary: "Karpenter removes nodes as empty before their pod can start there, because they get a taint that the \
               NodePool does not list under startupTaints",
-    stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::Nodes, Input::Events, Input::Pods],
-    lint: false,
+    stages: [Launch],
+    reads: [NodeClaims, NodePools, Nodes, Events, Pods],
     versions: "Karpenter 0.32 and later",
-    page: include_str!("../../../pages/TaintNotAwaited.md"),
-    check,
-};
+}
 
 /// Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/initialization.go `StartupTaintsRemoved`: Karpenter only
 /// waits for taints among the startup taints.
-fn check(case: &Case) -> Opinion {
-    let Some(pool) = case.pool().filter(|_| case.wait.symptom == Symptom::EmptiedEarly) else { return Opinion::Silent };
-    let Some(found) = emptied_early(case.cluster, pool) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let pool = case.pool().filter(|_| case.wait.symptom == Symptom::EmptiedEarly)?;
+    let found = emptied_early(case.cluster, pool)?;
     let (name, pod, node, taint) = (pool.name(), found.pod, found.node.name(), found.taint);
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
     let pod = &pod.metadata.name;
@@ -63,11 +55,7 @@ fn check(case: &Case) -> Opinion {
          removes it. Otherwise add a toleration to the pod, or keep that component away from these nodes. Changing the \
          NodePool makes Karpenter replace its nodes as drifted."
     ))
-    .step(
-        Risk::Inspect,
-        "See which component wrote the taint",
-        Some(format!("kubectl get node {node} --show-managed-fields -o yaml")),
-    )
-    .step(Risk::Mutating, "Add the taint to startupTaints", Some(format!("kubectl edit nodepool {name}")))
+    .inspect("See which component wrote the taint", format!("kubectl get node {node} --show-managed-fields -o yaml"))
+    .change("Add the taint to startupTaints", format!("kubectl edit nodepool {name}"))
     .into()
 }

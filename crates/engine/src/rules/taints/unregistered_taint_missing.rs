@@ -1,34 +1,27 @@
 //! The Node registered without the unregistered taint, and userData does not explain it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::missing_taints;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 
-pub static RULE: Rule = Rule {
-    cause: "UnregisteredTaintMissing",
+rule! {
+    cause: UnregisteredTaintMissing,
     summary: "The Node was created without karpenter.sh/unregistered, which this Karpenter requires, and userData does \
               not explain it",
-    stages: &[Stage::Register],
-    reads: &[Input::Deployments],
-    lint: false,
+    stages: [Register],
+    reads: [Deployments],
     versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 (core 1.0.0–1.0.5, 1.1.0–1.1.1, 1.2.0)",
-    page: include_str!("../../../pages/UnregisteredTaintMissing.md"),
-    check,
-};
+}
 
 /// Kubernetes before 1.36 has no mutating policies, and kubectl returns nothing if one kind of a list is unknown.
 /// Source: kubernetes v1.36.3 pkg/apis/admissionregistration/install, kubectl v0.36.3 pkg/cmd/get.
 const WHAT_MUTATES: &str =
     "kubectl get mutatingwebhookconfigurations -o yaml; kubectl get mutatingadmissionpolicies -o yaml";
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let question = match missing_taints::ask(case) {
         Ok(question) if question.refused => question,
-        Ok(_) => return Opinion::Silent,
+        Ok(_) => return None,
         Err(answer) => return answer,
     };
     let claim = question.claim.name();
@@ -73,21 +66,20 @@ fn check(case: &Case) -> Opinion {
                 "Delete the leftover Node, so that the kubelet creates a new one. Pods that are assigned to it \
                  restart.",
             )
-            .step(Risk::Destructive, "Delete the Node", Some(format!("kubectl delete node {}", node.name()))),
+            .destroy("Delete the Node", format!("kubectl delete node {}", node.name())),
         None => finding
             .fix(
                 "Find the webhook or policy that changes Nodes on creation, or upgrade Karpenter: later versions \
                  register such Nodes and warn. Then replace the node, which evicts its pods.",
             )
-            .step(Risk::Inspect, "See what may change Nodes", Some(WHAT_MUTATES.to_owned()))
+            .inspect("See what may change Nodes", WHAT_MUTATES.to_owned())
             .unknown("Does a mutating webhook or admission policy change Nodes?", WHAT_MUTATES),
     };
     finding
-        .step(
-            Risk::Destructive,
+        .destroy(
             "Then replace the node, because Karpenter does not check it again",
-            Some(format!("kubectl delete nodeclaim {claim}")),
+            format!("kubectl delete nodeclaim {claim}"),
         )
-        .step(Risk::Mutating, "Upgrade Karpenter to 1.0.9, 1.1.4, 1.2.2, 1.3.0 or later", None)
+        .change("Upgrade Karpenter to 1.0.9, 1.1.4, 1.2.2, 1.3.0 or later", None)
         .into()
 }

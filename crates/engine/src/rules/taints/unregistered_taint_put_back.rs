@@ -1,33 +1,27 @@
 //! Karpenter registered the Node and removed its taint, but another writer re-added it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::taint_writer::naming_last_taint_writer;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 
-pub static RULE: Rule = Rule {
-    cause: "UnregisteredTaintPutBack",
+rule! {
+    cause: UnregisteredTaintPutBack,
     summary: "The Node is registered, but another writer re-added the unregistered taint",
-    stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[],
-    lint: false,
+    stages: [Initialize, Ready],
+    reads: [],
     versions: "all",
-    page: include_str!("../../../pages/UnregisteredTaintPutBack.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(node), Some(_)) = (case.node, case.claim) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (node, _) = (case.node?, case.claim?);
     let Some(taint) = node.taint(UNREGISTERED_TAINT) else {
-        return Opinion::ruled_out(node, format!("Node {} does not carry {UNREGISTERED_TAINT}", node.name()));
+        return Some(Opinion::ruled_out(node, format!("Node {} does not carry {UNREGISTERED_TAINT}", node.name())));
     };
     // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3): one patch sets the label and removes
     // the taint.
     if node.metadata.label("karpenter.sh/registered") != Some("true") {
-        return Opinion::Silent;
+        return None;
     }
     let name = node.name();
     let object = format!("Node/{name}");
@@ -51,10 +45,9 @@ fn check(case: &Case) -> Opinion {
         "Remove the taint, so that pods can run there again. Then keep the other writer away from these nodes (Cluster \
          API's Machine controllers are the known one).",
     )
-    .step(
-        Risk::Inspect,
+    .inspect(
         "See which component wrote the taint list last",
-        Some(format!("kubectl get node {name} --show-managed-fields -o yaml")),
+        format!("kubectl get node {name} --show-managed-fields -o yaml"),
     )
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNREGISTERED_TAINT}-")));
     naming_last_taint_writer(finding, node).into()

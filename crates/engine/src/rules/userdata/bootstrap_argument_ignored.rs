@@ -1,45 +1,37 @@
 //! Arguments for the kubelet that stand in userData and never reach it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::missing_taints;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::source_text;
 use readers::userdata::{Argument, Fate, Loss, kubelet_flags};
 
-pub static RULE: Rule = Rule {
-    cause: "BootstrapArgumentIgnored",
+rule! {
+    cause: BootstrapArgumentIgnored,
     summary: "userData names the taints, but in a form that bootstrap.sh, systemd or nodeadm drops before the kubelet \
               sees it",
-    stages: &[Stage::Register],
-    reads: &[Input::NodeClasses, Input::Deployments],
+    stages: [Register],
+    reads: [NodeClasses, Deployments],
     lint: true,
     versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 refuses the Node; 1.5.0 and later say nothing",
-    page: include_str!("../../../pages/BootstrapArgumentIgnored.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let question = match missing_taints::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
-    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+    let ((user_data, text), class) = (case.user_data()?, case.class()?);
     if missing_taints::registered(user_data).is_some_and(|taints| question.covered_by(&taints)) {
-        return Opinion::Silent;
+        return None;
     }
     let would_help = |a: &&Argument| {
         a.name() == "register-with-taints"
             && kubelet_flags::parse_taints(&a.value).is_ok_and(|taints| question.covered_by(&taints))
     };
-    let Some((argument, loss)) = user_data.lost().find(would_help).and_then(|a| match a.fate {
+    let (argument, loss) = user_data.lost().find(would_help).and_then(|a| match a.fate {
         Fate::Lost(loss) => Some((a, loss)),
         _ => None,
-    }) else {
-        return Opinion::Silent;
-    };
+    })?;
     let place = source_text::position(text, argument.span.start);
     let name = class.name();
     let summary = format!(
@@ -75,10 +67,6 @@ fn check(case: &Case) -> Opinion {
     .with_all(question.evidence(case))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, argument.span))
     .fix(fix)
-    .step(
-        Risk::Mutating,
-        "Correct userData. New nodes will be correct",
-        Some(format!("kubectl edit ec2nodeclass {name}")),
-    )
+    .change("Correct userData. New nodes will be correct", format!("kubectl edit ec2nodeclass {name}"))
     .into()
 }

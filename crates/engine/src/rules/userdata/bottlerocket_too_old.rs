@@ -1,28 +1,21 @@
 //! The user data has a setting that this version of Bottlerocket does not know yet: all of it is refused.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::facts::machine_image;
-use crate::objects::input::Input;
 use crate::objects::{NodeClaim, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::Version;
 use readers::source_text::Span;
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "BottlerocketTooOld",
+rule! {
+    cause: BottlerocketTooOld,
     summary: "The user data has a setting that the image's version of Bottlerocket does not know yet",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, Deployments, AwsObservations],
     versions: "all; Karpenter 1.1 and later add such a setting for instanceStorePolicy",
-    page: include_str!("../../../pages/BottlerocketTooOld.md"),
-    check,
-};
+}
 
 /// Tables of settings, and the first version that has them.
 /// Source: bottlerocket-os/bottlerocket v1.26.1 CHANGELOG.md (#4131, #2697, #2353).
@@ -58,28 +51,24 @@ struct TooNew {
     why: &'static str,
 }
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
     if class.family() != Some(Family::Bottlerocket) {
-        return Opinion::Silent;
+        return None;
     }
-    let Some((image, version)) = machine_image::of(case).and_then(|id| bottlerocket(class, id)) else {
-        return Opinion::Silent;
-    };
+    let (image, version) = machine_image::of(case).and_then(|id| bottlerocket(class, id))?;
     let too_new = in_user_data(case, class, version).or_else(|| by_karpenter(case, class, version));
     let problem = too_new.map(|found| unknown(class, image, version, found));
-    let Some(problem) = problem.or_else(|| without_source(case, class, image, version)) else {
-        return Opinion::Silent;
-    };
+    let problem = problem.or_else(|| without_source(case, class, image, version))?;
     let same_image = |sibling: &&NodeClaim| sibling.status.image_id == claim.status.image_id;
     // Those that joined before may be an older Karpenter's.
     let written = case.karpenter().and_then(|karpenter| karpenter.written.as_ref()).map(|written| written.at);
     let mut joined = case.same_spec_siblings_joined().filter(same_image);
     if let Some(sibling) = joined.find(|sibling| sibling.true_since("Registered") > written) {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             sibling,
             format!("NodeClaim {} joined with this image and the same user data", sibling.name()),
-        );
+        ));
     }
     let finding = Finding::new(
         Confidence::Likely,
@@ -88,7 +77,7 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(problem.blame)
     .fix(problem.fix)
-    .step(Risk::Mutating, "Correct the user data, or select a later image", Some(commands::edit(class)));
+    .change("Correct the user data, or select a later image", commands::edit(class));
     ask_the_instance(case, finding).into()
 }
 

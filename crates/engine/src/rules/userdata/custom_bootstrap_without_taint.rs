@@ -1,49 +1,43 @@
 //! The user's own bootstrap starts the kubelet, and does not give it the taint that Karpenter expects.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::missing_taints;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 use readers::source_text::{self, Span};
 use readers::userdata::{Family, UserData};
 
-pub static RULE: Rule = Rule {
-    cause: "CustomBootstrapWithoutTaint",
+rule! {
+    cause: CustomBootstrapWithoutTaint,
     summary: "The bootstrap in userData starts the kubelet without karpenter.sh/unregistered:NoExecute",
-    stages: &[Stage::Register],
-    reads: &[Input::NodeClasses, Input::Deployments],
+    stages: [Register],
+    reads: [NodeClasses, Deployments],
     lint: true,
     versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1",
-    page: include_str!("../../../pages/CustomBootstrapWithoutTaint.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let question = match missing_taints::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
-    let Some(class) = case.class() else { return Opinion::Silent };
+    let class = case.class()?;
     let (user_data, text) = case.user_data().unzip();
     let custom = class.family() == Some(Family::Custom);
     let own_call = user_data.is_some_and(UserData::starts_kubelet_before_karpenter);
     if !custom && !own_call {
-        return Opinion::Silent;
+        return None;
     }
-    let (Some(user_data), Some(text)) = (user_data, text) else { return Opinion::Silent };
+    let (user_data, text) = (user_data?, text?);
     if user_data.is_for_ignition() {
-        return Opinion::Silent;
+        return None;
     }
     // A lost argument is a finding of its own.
     if user_data.lost().any(|a| a.name() == "register-with-taints") {
-        return Opinion::Silent;
+        return None;
     }
     let taints = missing_taints::registered(user_data).unwrap_or_default();
     if question.covered_by(&taints) {
-        return Opinion::Silent;
+        return None;
     }
     let name = class.name();
     let span = place(user_data);
@@ -81,19 +75,17 @@ fn check(case: &Case) -> Opinion {
     if custom {
         finding
             .fix(format!("Pass --register-with-taints={UNREGISTERED_TAINT}:NoExecute to the kubelet in userData."))
-            .step(
-                Risk::Mutating,
+            .change(
                 "Add the taint to --kubelet-extra-args (two words: the option, then one quoted value)",
-                Some(format!("kubectl edit ec2nodeclass {name}")),
+                format!("kubectl edit ec2nodeclass {name}"),
             )
             .into()
     } else {
         finding
             .fix("Take the call of bootstrap.sh out of userData: Karpenter appends its own.")
-            .step(
-                Risk::Mutating,
+            .change(
                 "Remove the call, and move its kubelet arguments to the class's spec.kubelet and the NodePool",
-                Some(format!("kubectl edit ec2nodeclass {name}")),
+                format!("kubectl edit ec2nodeclass {name}"),
             )
             .into()
     }

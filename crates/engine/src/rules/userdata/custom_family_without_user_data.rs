@@ -1,34 +1,28 @@
 //! amiFamily Custom, and no user data: nothing tells the machine which cluster to join.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "CustomFamilyWithoutUserData",
+rule! {
+    cause: CustomFamilyWithoutUserData,
     summary: "The node class has amiFamily Custom and no user data, so nothing makes the machine join",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/CustomFamilyWithoutUserData.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class) = (case.claim?, case.class()?);
     if class.family() != Some(Family::Custom) {
-        return Opinion::Silent;
+        return None;
     }
     if class.spec.user_data.as_deref().is_some_and(|text| !text.trim().is_empty()) {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(joined) = case.same_spec_sibling_joined() {
         let because = format!("NodeClaim {} has joined without user data: its image joins by itself", joined.name());
-        return Opinion::ruled_out(joined, because);
+        return Some(Opinion::ruled_out(joined, because));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
@@ -50,11 +44,7 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
     .fix("Write the bootstrap into userData, or set amiFamily to the family of the image, so that Karpenter writes it.")
-    .step(
-        Risk::Mutating,
-        "Set amiFamily or userData",
-        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
-    )
+    .change("Set amiFamily or userData", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))
     .ask_aws(
         "Does the image join the cluster by itself?",
         format!(

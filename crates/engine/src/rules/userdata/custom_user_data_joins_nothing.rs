@@ -1,23 +1,17 @@
 //! amiFamily Custom, and user data in which nothing starts a kubelet or names a cluster.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::instance_questions::ask_the_instance;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "CustomUserDataJoinsNothing",
+rule! {
+    cause: CustomUserDataJoinsNothing,
     summary: "The node class has amiFamily Custom, and its user data does other things than joining a cluster",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, Deployments, AwsObservations],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/CustomUserDataJoinsNothing.md"),
-    check,
-};
+}
 
 /// Every text that starts a kubelet has one of these words.
 const JOINING: &[&str] =
@@ -82,23 +76,21 @@ fn runs_what_is_not_here(line: &str) -> bool {
         })
 }
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class), Some((user_data, text))) = (case.claim, case.class(), case.user_data()) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class, (user_data, text)) = (case.claim?, case.class()?, case.user_data()?);
     if class.family() != Some(Family::Custom) || text.trim().is_empty() {
-        return Opinion::Silent;
+        return None;
     }
     if !user_data.node_configs.is_empty() || !user_data.bootstrap_calls.is_empty() || !user_data.arguments.is_empty() {
-        return Opinion::Silent;
+        return None;
     }
     if !joins_nothing(text) {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(joined) = case.same_spec_sibling_joined() {
         let because =
             format!("NodeClaim {} has joined with the same user data: its image joins by itself", joined.name());
-        return Opinion::ruled_out(joined, because);
+        return Some(Opinion::ruled_out(joined, because));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
@@ -139,10 +131,9 @@ fn check(case: &Case) -> Opinion {
             "Set amiFamily to what the image is built from, so that Karpenter adds the bootstrap to this user data, or \
              write it there: for AL2023 a NodeConfig with the cluster's name, endpoint, certificate and CIDR.",
         )
-        .step(
-            Risk::Mutating,
+        .change(
             "Set spec.amiFamily, or add the NodeConfig to spec.userData",
-            Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+            format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()),
         );
     ask_the_instance(case, finding).into()
 }

@@ -1,29 +1,22 @@
 //! userData sets a feature gate that the kubelet does not know, or no longer lets anybody set: it exits, and no Node
 //! ever appears.
 
-use crate::api::Stage;
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::kubelet_exit::{FatalSetting, KubeletStart};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::userdata::feature_gates::GateRefusal;
 
-pub static RULE: Rule = Rule {
-    cause: "FeatureGateRefused",
+rule! {
+    cause: FeatureGateRefused,
     summary: "userData sets a feature gate that this kubelet does not know, or that is locked, over which it exits",
-    stages: &[Stage::Join],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses],
-    lint: false,
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses],
     versions: "Kubernetes 1.21 to 1.37, by gate",
-    page: include_str!("../../../pages/FeatureGateRefused.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(start) = KubeletStart::of(case) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let start = KubeletStart::of(case)?;
     let minor = start.kubelet.minor;
-    let Some(gate) = start.user_data.refused_gates(minor).next() else { return Opinion::Silent };
+    let gate = start.user_data.refused_gates(minor).next()?;
     let (name, refusal) = (gate.name, gate.refusal);
     let setting = FatalSetting {
         span: gate.span,

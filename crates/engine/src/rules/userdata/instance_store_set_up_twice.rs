@@ -1,29 +1,22 @@
 //! Bottlerocket sets up the instance's own disks twice: for userData, and for Karpenter, which does it since 1.1.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::objects::NodeClaim;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::instance_name::InstanceName;
 use crate::upstream::karpenter::Version;
 use readers::source_text::{self, Span};
 use readers::userdata::Family;
 
-pub static RULE: Rule = Rule {
-    cause: "InstanceStoreSetUpTwice",
+rule! {
+    cause: InstanceStoreSetUpTwice,
     summary: "userData sets up Bottlerocket's instance store, and so does Karpenter: the second of the two fails, and \
               with it the boot",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
-    lint: false,
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, Deployments, AwsObservations],
     versions: "Karpenter 1.1 and later",
-    page: include_str!("../../../pages/InstanceStoreSetUpTwice.md"),
-    check,
-};
+}
 
 /// aws/karpenter-provider-aws#8562. Source: karpenter-provider-aws v1.14.1
 /// pkg/providers/amifamily/bootstrap/bottlerocket.go `Script` (000-mount-instance-storage).
@@ -42,26 +35,22 @@ fn is_named_for_disks(instance_type: &str) -> bool {
     name.is_some_and(|name| name.options.contains('d') || ["i", "im", "is"].contains(&name.category))
 }
 
-fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class), Some((_, text))) = (case.claim, case.class(), case.user_data()) else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let (claim, class, (_, text)) = (case.claim?, case.class()?, case.user_data()?);
     let raid = class.spec.instance_store_policy.as_deref() == Some("RAID0");
     if !raid || class.family() != Some(Family::Bottlerocket) || !has_own_disks(claim) {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(karpenter) = case.karpenter().filter(|karpenter| karpenter.version >= SINCE) else {
-        return Opinion::Silent;
-    };
-    let Some(span) = binds(text) else { return Opinion::Silent };
+    let karpenter = case.karpenter().filter(|karpenter| karpenter.version >= SINCE)?;
+    let span = binds(text)?;
     let joined = || case.same_spec_siblings_joined().filter(|sibling| has_own_disks(sibling));
     // Those that joined before may be an older Karpenter's.
     let upgraded = karpenter.written.as_ref().map_or(case.wait.since, |written| written.at);
     if let Some(sibling) = joined().find(|sibling| sibling.true_since("Registered") > Some(upgraded)) {
-        return Opinion::ruled_out(
+        return Some(Opinion::ruled_out(
             sibling,
             format!("NodeClaim {} has disks of its own and joined with the same userData", sibling.name()),
-        );
+        ));
     }
     let in_doubt = karpenter.written.is_none() && joined().next().is_some();
     let (kind, name) = (&class.kind, class.name());
@@ -88,7 +77,7 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object(&class.api_version, kind, name).field("spec.userData").at(text, span))
     .fix("Take the bootstrap command out of userData and keep instanceStorePolicy: RAID0.")
-    .step(Risk::Mutating, "Take it out. New nodes will be correct", Some(commands::edit(class)));
+    .change("Take it out. New nodes will be correct", commands::edit(class));
     ask_the_instance(case, finding).into()
 }
 

@@ -1,44 +1,35 @@
 //! The user data's own `--register-with-taints` replaces the taints that Karpenter hands to the kubelet.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::facts::missing_taints;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::source_text;
 use readers::userdata::{Family, Setting};
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletFlagDropsTaints",
+rule! {
+    cause: KubeletFlagDropsTaints,
     summary: "userData passes --register-with-taints, which replaces Karpenter's taints instead of adding to them",
-    stages: &[Stage::Register],
-    reads: &[Input::NodeClasses, Input::Deployments],
+    stages: [Register],
+    reads: [NodeClasses, Deployments],
     lint: true,
     versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 refuses the Node; others before 1.5.0 add the \
                taints, later ones do not",
-    page: include_str!("../../../pages/KubeletFlagDropsTaints.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     let question = match missing_taints::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
-    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+    let ((user_data, text), class) = (case.user_data()?, case.class()?);
     // With Custom nothing is replaced, the taint was never there; on AL2 the user's own call of bootstrap.sh is the
     // fault.
     if user_data.family == Family::Custom || user_data.starts_kubelet_before_karpenter() {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(argument) = user_data.effective("register-with-taints").filter(|a| matches!(a.setting, Setting::Flag(_)))
-    else {
-        return Opinion::Silent;
-    };
-    let Some(taints) = missing_taints::registered(user_data) else { return Opinion::Silent };
+    let argument = user_data.effective("register-with-taints").filter(|a| matches!(a.setting, Setting::Flag(_)))?;
+    let taints = missing_taints::registered(user_data)?;
     if question.covered_by(&taints) {
-        return Opinion::Silent;
+        return None;
     }
     let place = source_text::position(text, argument.span.start);
     let name = class.name();
@@ -64,16 +55,11 @@ fn check(case: &Case) -> Opinion {
     .with_all(question.evidence(case))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, argument.span))
     .fix("Take the flag out of userData and declare the taint in the NodePool's taints or startupTaints.")
-    .step(
-        Risk::Mutating,
-        "Remove the flag. New nodes will be correct, but not this one",
-        Some(format!("kubectl edit ec2nodeclass {name}")),
-    )
-    .step(
-        Risk::Mutating,
+    .change("Remove the flag. New nodes will be correct, but not this one", format!("kubectl edit ec2nodeclass {name}"))
+    .change(
         "Declare the taint in the NodePool",
         question.claim.node_pool().map(|p| format!("kubectl edit nodepool {p}")),
     )
-    .step(Risk::Destructive, "Replace the node", Some(format!("kubectl delete nodeclaim {}", question.claim.name())))
+    .destroy("Replace the node", format!("kubectl delete nodeclaim {}", question.claim.name()))
     .into()
 }

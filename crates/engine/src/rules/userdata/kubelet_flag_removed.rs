@@ -1,28 +1,19 @@
 //! userData passes the kubelet a flag that its version does not know any more: it exits, and no Node ever appears.
 
-use crate::api::Stage;
-use crate::case::Case;
-use crate::case::finding::Opinion;
 use crate::explain::kubelet_exit::{FatalSetting, KubeletStart};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletFlagRemoved",
+rule! {
+    cause: KubeletFlagRemoved,
     summary: "userData passes a kubelet flag that this Kubernetes version has removed, over which the kubelet exits",
-    stages: &[Stage::Join],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses],
-    lint: false,
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses],
     versions: "Kubernetes 1.24, 1.26, 1.27, 1.30, 1.31, 1.34, 1.35, 1.37 and later, by flag",
-    page: include_str!("../../../pages/KubeletFlagRemoved.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let Some(start) = KubeletStart::of(case) else { return Opinion::Silent };
-    let Some((argument, since)) = start.user_data.removed_flags(start.kubelet.minor).next() else {
-        return Opinion::Silent;
-    };
+fn check(case: &Case) -> Option<Opinion> {
+    let start = KubeletStart::of(case)?;
+    let (argument, since) = start.user_data.removed_flags(start.kubelet.minor).next()?;
     let flag = argument.name();
     let setting = FatalSetting {
         span: argument.span,

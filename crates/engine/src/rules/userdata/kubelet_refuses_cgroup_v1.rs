@@ -1,47 +1,42 @@
 //! The machine boots with cgroup v1, on which kubelets do not run since 1.35.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::instance_questions::ask_the_instance;
 use crate::facts::cgroup_v1::{self, ASKS_FOR_V1, SINCE};
 use crate::facts::{kubelet_skew, kubelet_version};
-use crate::objects::input::Input;
 use crate::objects::{Ami, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::source_text;
 use readers::userdata::{Family, image_name};
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletRefusesCgroupV1",
+rule! {
+    cause: KubeletRefusesCgroupV1,
     summary: "The machine boots with cgroup v1, on which the kubelet does not run since Kubernetes 1.35",
-    stages: &[Stage::Join],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses, Deployments, AwsObservations],
     lint: true,
     versions: "Kubernetes 1.35 and later",
-    page: include_str!("../../../pages/KubeletRefusesCgroupV1.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some(_), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let (_, class) = (case.claim?, case.class()?);
     // bottlerocket-core-kit#792 lets its kubelets run on cgroup v1.
     if !matches!(class.family(), Some(Family::Al2 | Family::Al2023 | Family::Custom)) {
-        return Opinion::Silent;
+        return None;
     }
-    let Some(kubelet) = kubelet_version::expected(case).filter(|kubelet| kubelet.minor >= SINCE) else {
-        return Opinion::Silent;
-    };
+    let kubelet = kubelet_version::expected(case).filter(|kubelet| kubelet.minor >= SINCE)?;
     if case.user_data().is_some_and(|(data, _)| cgroup_v1::is_allowed(data)) {
-        return Opinion::Silent;
+        return None;
     }
     let by_text = case.user_data().and_then(|(_, text)| Some((cgroup_v1::asked_for(text)?, text)));
     let image = kubelet_skew::image(case).filter(|ami| is_al2(ami, class));
     if by_text.is_none() && image.is_none() {
-        return Opinion::Silent;
+        return None;
     }
     if let Some(sibling) = kubelet_version::joined_since(case, class, SINCE) {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
+        return Some(Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} joined with the same node class", sibling.name()),
+        ));
     }
     let (kind, name) = (class.kind.to_ascii_lowercase(), class.name());
     let object = format!("{}/{name}", class.kind);
@@ -68,11 +63,7 @@ fn check(case: &Case) -> Opinion {
                 "Take it out of userData. If a program still needs cgroup v1, set failCgroupV1: false in the kubelet's \
                  configuration until then.",
             )
-            .step(
-                Risk::Mutating,
-                "Correct userData. New nodes will be correct",
-                Some(format!("kubectl edit {kind} {name}")),
-            )
+            .change("Correct userData. New nodes will be correct", format!("kubectl edit {kind} {name}"))
         }
         (None, image) => {
             let image = image.map_or("", |ami| ami.name.as_str());
@@ -89,11 +80,7 @@ fn check(case: &Case) -> Opinion {
                 "Move to Amazon Linux 2023 or Bottlerocket. Until then set failCgroupV1: false in the kubelet's \
                  configuration of the image.",
             )
-            .step(
-                Risk::Mutating,
-                "Select an image with cgroup v2",
-                Some(format!("kubectl edit {kind} {name}")),
-            )
+            .change("Select an image with cgroup v2", format!("kubectl edit {kind} {name}"))
         }
     };
     let version = Evidence::new(case.subject(), "status.imageID", format!("1.{}", kubelet.minor), kubelet.why);

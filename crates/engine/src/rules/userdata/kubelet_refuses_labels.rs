@@ -1,30 +1,28 @@
 //! userData gives the kubelet a label that it may not set on itself: it exits at start-up, and no Node ever appears.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage, Text};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::api::Text;
+use crate::rules::prelude::*;
 use readers::source_text::{self, Span};
 
-pub static RULE: Rule = Rule {
-    cause: "KubeletRefusesLabels",
+rule! {
+    cause: KubeletRefusesLabels,
     summary: "userData passes a node label in a reserved namespace, over which the kubelet exits",
-    stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments],
+    stages: [Join],
+    reads: [NodeClaims, NodeClasses, Deployments],
     lint: true,
     versions: "kubelet 1.16 and later",
-    page: include_str!("../../../pages/KubeletRefusesLabels.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let ((user_data, text), class) = (case.user_data()?, case.class()?);
     let refused = user_data.refused_labels();
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same userData", sibling.name()));
+        return Some(Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} joined with the same userData", sibling.name()),
+        ));
     }
-    let Some((key, span)) = refused.first() else { return Opinion::Silent };
+    let (key, span) = refused.first()?;
     let place = source_text::position(text, span.start);
     let name = class.name();
     let argument = user_data.all("node-labels").find(|a| a.span.start <= span.start && span.end <= a.span.end);
@@ -51,7 +49,7 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, *span))
     .fix(fix(case, &refused))
-    .step(Risk::Mutating, "Rename or remove the label", Some(format!("kubectl edit ec2nodeclass {name}")))
+    .change("Rename or remove the label", format!("kubectl edit ec2nodeclass {name}"))
     .into()
 }
 

@@ -1,52 +1,38 @@
 //! userData holds a mistake after which the kubelet never starts, or serves another cluster.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::explain::instance_questions::ask_the_instance;
 use crate::explain::kubelet_exit::{FatalSetting, KubeletStart};
 use crate::explain::logged;
 use crate::facts::kubelet_version;
 use crate::objects::NodeClaim;
-use crate::objects::input::Input;
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use readers::source_text;
 use readers::userdata::{Consequence, Defect, DefectKind, Family, NO_CLOUD_PROVIDER, known_flags};
 
-pub static RULE: Rule = Rule {
-    cause: "UserDataStopsKubelet",
+rule! {
+    cause: UserDataStopsKubelet,
     summary: "userData holds a mistake after which the kubelet never starts",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::Deployments,
-        Input::Pods,
-        Input::AwsObservations,
-        Input::Logs,
-    ],
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses, Deployments, Pods, AwsObservations, Logs],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/UserDataStopsKubelet.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
-    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+fn check(case: &Case) -> Option<Opinion> {
+    let ((user_data, text), class) = (case.user_data()?, case.class()?);
     let fatal = |kind: DefectKind| kind != DefectKind::RefusedLabel;
     let Some(defect) =
         user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind))
     else {
         if let Some(opinion) = contradiction(case) {
-            return opinion;
+            return Some(opinion);
         }
         // That no mistake was seen excludes none: a machine that joined with this very text does.
-        return case.same_spec_sibling_joined().map_or(Opinion::Silent, joined);
+        return case.same_spec_sibling_joined().map(joined);
     };
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return joined(sibling);
+        return Some(joined(sibling));
     }
     let place = source_text::position(text, defect.span.start);
     let name = class.name();
@@ -104,11 +90,7 @@ fn check(case: &Case) -> Opinion {
     }))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
     .fix(format!("Correct userData of {} {name} at line {}{remedy}.", class.kind, place.line))
-    .step(
-        Risk::Mutating,
-        "Correct userData. New nodes will be correct",
-        Some(format!("kubectl edit ec2nodeclass {name}")),
-    );
+    .change("Correct userData. New nodes will be correct", format!("kubectl edit ec2nodeclass {name}"));
     if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }
 }
 
@@ -141,7 +123,7 @@ fn contradiction(case: &Case) -> Option<Opinion> {
         },
         step: "Correct userData. New nodes will be correct",
     };
-    Some(start.ends_over(case, setting))
+    start.ends_over(case, setting)
 }
 
 fn joined(sibling: &NodeClaim) -> Opinion {

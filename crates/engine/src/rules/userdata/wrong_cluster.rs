@@ -1,41 +1,28 @@
 //! The machine is sent to another cluster: by userData, or by Karpenter's own settings.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
-use crate::objects::input::Input;
 use crate::objects::{NodeClaim, NodeClass};
-use crate::rules::Rule;
+use crate::rules::prelude::*;
 use crate::upstream::eks;
 use crate::upstream::karpenter::Karpenter;
 use readers::source_text;
 use readers::source_text::shell_word;
 use readers::userdata::{Family, Located, has_expansion, same_endpoint};
 
-pub static RULE: Rule = Rule {
-    cause: "WrongCluster",
+rule! {
+    cause: WrongCluster,
     summary: "userData or Karpenter's settings send the machine to another cluster",
-    stages: &[Stage::Join],
-    reads: &[
-        Input::Nodes,
-        Input::NodeClaims,
-        Input::NodeClasses,
-        Input::KubeProxyConfig,
-        Input::DaemonSets,
-        Input::Deployments,
-    ],
+    stages: [Join],
+    reads: [Nodes, NodeClaims, NodeClasses, KubeProxyConfig, DaemonSets, Deployments],
     lint: true,
     versions: "all",
-    page: include_str!("../../../pages/WrongCluster.md"),
-    check,
-};
+}
 
-fn check(case: &Case) -> Opinion {
+fn check(case: &Case) -> Option<Opinion> {
     if let Some(finding) = in_another_region(case) {
         return finding.into();
     }
-    let (Some(class), Some(karpenter)) = (case.class(), case.karpenter()) else { return Opinion::Silent };
+    let (class, karpenter) = (case.class()?, case.karpenter()?);
     let name = karpenter.cluster_name.as_deref().filter(|n| !n.is_empty());
     let endpoint = karpenter.cluster_endpoint.as_deref().filter(|e| !e.is_empty());
     let joined = case.same_spec_sibling_joined();
@@ -47,17 +34,20 @@ fn check(case: &Case) -> Opinion {
         return by_user_data(class, text, named, own).into();
     }
     if let Some(sibling) = joined_by_these_settings(case, karpenter) {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
+        return Some(Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} joined with the same node class", sibling.name()),
+        ));
     }
     // Of what a machine of before a change of the settings tells, nothing is known.
     if joined.is_some() && karpenter.written.is_none() {
-        return Opinion::Silent;
+        return None;
     }
     // A text of the user's own that names its cluster is not told Karpenter's.
     if class.family() == Some(Family::Custom) {
-        return Opinion::Silent;
+        return None;
     }
-    by_settings(case, &karpenter.deployment, name, endpoint).map_or(Opinion::Silent, Opinion::from)
+    by_settings(case, &karpenter.deployment, name, endpoint).map(Opinion::from)
 }
 
 /// A machine of the same text of the class that joined, and that was made by Karpenter as it is set now.
@@ -104,11 +94,7 @@ fn in_another_region(case: &Case) -> Option<Finding> {
         ))
         .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, told.span))
         .fix("Take settings.aws.region out: Bottlerocket reads its region from the instance itself.")
-        .step(
-            Risk::Mutating,
-            "Take it out",
-            Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
-        ),
+        .change("Take it out", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
     )
 }
 
@@ -139,11 +125,7 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, named.span))
     .fix("Name this cluster in userData, with its endpoint and certificate authority.")
-    .step(
-        Risk::Mutating,
-        "Correct the name",
-        Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
-    )
+    .change("Correct the name", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))
 }
 
 /// The cluster's name from the label of Nodes that eksctl created.
@@ -274,11 +256,10 @@ fn set_elsewhere(confidence: Confidence, deployment: &str, ours: &str, said: &Cl
         "Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's. Karpenter looks \
          up an endpoint that is empty.",
     )
-    .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()))
-    .step(
-        Risk::Mutating,
+    .inspect("See this cluster's endpoint", "kubectl cluster-info".to_owned())
+    .change(
         "Set it, also in the chart's values, or the next helm upgrade reverts it",
-        Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={}", shell_word(theirs))),
+        format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={}", shell_word(theirs)),
     );
     Some(finding)
 }

@@ -1,10 +1,8 @@
 //! Karpenter waits for a Node that only Karpenter can make usable.
 
 use super::own_pod_pending::without_node;
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::objects::{Node, Pod};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{NOT_READY_TAINT, UNREGISTERED_TAINT};
 
 /// Karpenter's own pod cannot be scheduled because of a taint that only Karpenter removes.
@@ -49,10 +47,9 @@ impl WaitsForOwnNodes<'_> {
                 "Give Karpenter Nodes that it does not create: a managed node group, or a Fargate profile. To end the \
                  deadlock, scale the node group up, or remove the taint from a Ready Node.",
             )
-            .step(
-                Risk::Mutating,
+            .change(
                 "Let Karpenter start on a Ready Node",
-                Some(format!("kubectl taint node {node} {taint}:{}-", effect(taint))),
+                format!("kubectl taint node {node} {taint}:{}-", effect(taint)),
             )
     }
 }

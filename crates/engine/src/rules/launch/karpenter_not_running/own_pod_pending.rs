@@ -1,10 +1,8 @@
 //! Karpenter's own pods find no Node.
 
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::case::port_held::{NO_FREE_PORT, holder};
 use crate::objects::Pod;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::is_karpenter;
 
 /// A pod of Karpenter's that waits for a Node, and the scheduler's message.
@@ -58,10 +56,6 @@ impl OwnPodPending<'_> {
             ))
             .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec"))
             .fix(fix)
-            .step(
-                Risk::Inspect,
-                "See why it does not fit the Nodes",
-                Some(format!("kubectl describe pod -n {namespace} {pod}")),
-            )
+            .inspect("See why it does not fit the Nodes", format!("kubectl describe pod -n {namespace} {pod}"))
     }
 }

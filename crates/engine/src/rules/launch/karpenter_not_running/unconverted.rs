@@ -1,10 +1,9 @@
 //! The API server cannot give Karpenter its own objects: the CustomResourceDefinitions have another version, or name a
 //! webhook that does not exist.
 
-use crate::api::{Blame, Evidence, Risk};
 use crate::case::conversion::{ConversionFault, Unconverted};
-use crate::case::finding::Finding;
 use crate::objects::WebhookService;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::Version;
 
 pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
@@ -24,10 +23,9 @@ pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
                      karpenter-crd (webhook.serviceName, webhook.serviceNamespace), or with a patch of each. The \
                      chart karpenter has CustomResourceDefinitions, too, but they always name kube-system.",
                 )
-                .step(
-                    Risk::Mutating,
+                .change(
                     "Set the namespace of Karpenter's Service. Repeat this for the other kinds",
-                    Some(format!("kubectl patch crd {} --type=json -p '{patch}'", unconverted.definition.name())),
+                    format!("kubectl patch crd {} --type=json -p '{patch}'", unconverted.definition.name()),
                 )
         }
         ConversionFault::NoPort { asked, port } => {
@@ -45,10 +43,9 @@ pub(super) fn onto(unconverted: &Unconverted, finding: Finding) -> Finding {
                 "Go back to the last Karpenter 1.0 with its CustomResourceDefinitions and webhook.enabled, until \
                  status.storedVersions lists only v1. Then upgrade: since 1.1, Karpenter no longer converts v1beta1."
             };
-            unreached(unconverted, finding, asked, &is_not).fix(fix).step(
-                Risk::Mutating,
+            unreached(unconverted, finding, asked, &is_not).fix(fix).change(
                 "Correct or remove spec.conversion. Repeat this for the other kinds",
-                Some(format!("kubectl edit crd {}", unconverted.definition.name())),
+                format!("kubectl edit crd {}", unconverted.definition.name()),
             )
         }
     }
@@ -87,10 +84,9 @@ fn not_served(unconverted: &Unconverted, finding: Finding) -> Finding {
             "Upgrade Karpenter's CustomResourceDefinitions to its version, with the chart karpenter-crd or kubectl \
              apply. A helm upgrade of the chart karpenter does not change them.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which versions are served",
-            Some(format!("kubectl get crd {name} -o jsonpath='{{.spec.versions[*].name}}'")),
+            format!("kubectl get crd {name} -o jsonpath='{{.spec.versions[*].name}}'"),
         )
 }
 
@@ -124,7 +120,7 @@ fn not_declared(unconverted: &Unconverted, finding: Finding, stored: &str) -> Fi
              {stored} and convert it with Karpenter's webhook. Write each object again, remove {stored} from \
              status.storedVersions, and then upgrade to this version."
         ))
-        .step(Risk::Inspect, "See the API server's error", Some(format!("kubectl get {kind}")))
+        .inspect("See the API server's error", format!("kubectl get {kind}"))
 }
 
 fn unreached(unconverted: &Unconverted, finding: Finding, asked: &WebhookService, is_not: &str) -> Finding {
@@ -152,9 +148,5 @@ fn unreached(unconverted: &Unconverted, finding: Finding, asked: &WebhookService
             format!("some objects are still stored as {others}"),
         ))
         .blaming(blamed(unconverted).field("spec.conversion"))
-        .step(
-            Risk::Inspect,
-            "See the API server's error",
-            Some(format!("kubectl get {}", name.split('.').next().unwrap_or(name))),
-        )
+        .inspect("See the API server's error", format!("kubectl get {}", name.split('.').next().unwrap_or(name)))
 }

@@ -1,11 +1,9 @@
 //! A deletion that only Karpenter could continue, and that no Karpenter has begun to work on.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion};
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::cluster_state::memo::Memo;
-use crate::objects::input::Input;
 use crate::objects::{Meta, Node, NodeClaim};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{CLASS_TERMINATION_FINALIZER, DISRUPTED_TAINTS, TERMINATION_FINALIZER, is_karpenter};
 use chrono::{DateTime, Utc};
 
@@ -50,17 +48,17 @@ impl<'c> Untouched<'c> {
 
 /// A deletion that nothing has begun to work on, in a cluster without a Karpenter: only Karpenter removes its
 /// finalizer.
-pub(super) fn uninstalled(case: &Case) -> Opinion {
-    let Some(Untouched { kind, meta, finalizer, of_aws }) = Untouched::of(case) else { return Opinion::Silent };
+pub(super) fn uninstalled(case: &Case) -> Option<Opinion> {
+    let Untouched { kind, meta, finalizer, of_aws } = Untouched::of(case)?;
     // EKS runs Auto Mode's Karpenter out of sight, and others may run theirs in another place.
     if !of_aws || case.cluster.missing(Input::Deployments).is_some() || case.cluster.pods().any(is_karpenter) {
-        return Opinion::Silent;
+        return None;
     }
     // A Karpenter under another name would have changed some NodeClaim since.
     let newest = |claim: &NodeClaim| claim.status.conditions.iter().filter_map(|c| c.last_transition_time).max();
     let alive = case.cluster.once(&NEWEST, "", || case.cluster.claims().filter_map(newest).max());
     if *alive > meta.deletion_timestamp {
-        return Opinion::Silent;
+        return None;
     }
     let name = &meta.name;
     let deleted = meta.deletion_timestamp.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
@@ -79,18 +77,13 @@ pub(super) fn uninstalled(case: &Case) -> Opinion {
         "Install Karpenter again until they are gone: it also terminates the instances. Otherwise terminate the \
          instances yourself first, and then remove the finalizer from NodeClaims and Nodes.",
     )
-    .step(
-        Risk::Inspect,
-        "Check that no Karpenter runs under another name",
-        Some("kubectl get deployments -A -o wide".to_owned()),
-    )
-    .step(
-        Risk::Destructive,
+    .inspect("Check that no Karpenter runs under another name", "kubectl get deployments -A -o wide".to_owned())
+    .destroy(
         "Remove the finalizer after the instance is gone",
-        Some(format!(
+        format!(
             "kubectl patch {} {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
             kind.to_ascii_lowercase()
-        )),
+        ),
     );
     if case.claim.is_none() && case.node.is_none() {
         return finding.into();

@@ -1,9 +1,7 @@
 //! Karpenter and the cluster's DNS wait for each other.
 
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::objects::Pod;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::is_karpenter;
 
 /// Karpenter's pod asks the cluster's DNS, which waits for a Node that Karpenter should launch.
@@ -54,10 +52,9 @@ impl WaitsForDns<'_> {
                 "Let Karpenter resolve names as its Node does (Helm: dnsPolicy=Default), so that it can launch Nodes \
                  for CoreDNS too. Or let CoreDNS tolerate the taints of the existing Nodes.",
             )
-            .step(
-                Risk::Mutating,
+            .change(
                 "Let it resolve names as its Node does",
-                Some(format!("kubectl patch deployment -n {namespace} {name} -p '{policy}'")),
+                format!("kubectl patch deployment -n {namespace} {name} -p '{policy}'"),
             )
     }
 }

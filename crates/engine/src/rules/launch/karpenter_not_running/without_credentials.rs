@@ -1,9 +1,7 @@
 //! Karpenter's pods run in a place where nothing gives them AWS credentials.
 
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::objects::Pod;
+use crate::rules::prelude::*;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::karpenter::is_karpenter;
 
@@ -56,15 +54,13 @@ impl WithoutCredentials<'_> {
                  for the cluster's OIDC provider). Or run Karpenter on a managed node group, where EKS Pod Identity \
                  works.",
             )
-            .step(
-                Risk::Mutating,
+            .change(
                 "Name the role in the annotation of the ServiceAccount",
-                Some(format!("kubectl edit serviceaccount -n {namespace} {account}")),
+                format!("kubectl edit serviceaccount -n {namespace} {account}"),
             )
-            .step(
-                Risk::Mutating,
+            .change(
                 "Restart Karpenter's pods, so that they get the role. This disrupts no node",
-                Some(format!("kubectl rollout restart -n {namespace} deployment/{deployment}")),
+                format!("kubectl rollout restart -n {namespace} deployment/{deployment}"),
             )
     }
 }

@@ -1,11 +1,9 @@
 //! A pod that selects a NodePool requests a device, and none of its instance types has the device beside the rest.
 
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::case::unplaced::{Lack, Unplaced};
 use crate::facts::short_resource::{has_overlay, pods_at_most, without_gpu};
 use crate::objects::{NodePool, Requirement, quantity};
+use crate::rules::prelude::*;
 use crate::upstream::gpus::NoGpu;
 use std::fmt::Write;
 
@@ -52,7 +50,7 @@ pub(super) fn no_device(
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
     .fix(fix.join(" "))
-    .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
+    .change("Change what the NodePool allows", format!("kubectl edit nodepool {name}"))
 }
 
 /// A resource that is short: whole sentences.

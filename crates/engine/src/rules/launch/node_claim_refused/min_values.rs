@@ -1,8 +1,8 @@
 //! A requirement with minValues of which a waiting pod leaves fewer values.
 
-use crate::case::Case;
 use crate::case::failing_round::held_up;
 use crate::objects::{NodePool, Pod};
+use crate::rules::prelude::*;
 
 /// Source: sigs.k8s.io/karpenter v1.14.1 pkg/apis/crds/karpenter.sh_nodeclaims.yaml `spec.requirements`.
 const TOO_FEW: &str = "requirements with 'minValues' must have at least that many values";

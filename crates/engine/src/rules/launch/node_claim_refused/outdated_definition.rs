@@ -1,8 +1,6 @@
 //! The CustomResourceDefinition of NodeClaims is older than Karpenter: it rejects an operator that Karpenter writes.
 
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
+use crate::rules::prelude::*;
 
 const CRD: &str = "nodeclaims.karpenter.sh";
 
@@ -27,11 +25,7 @@ pub(super) fn of_definition(case: &Case, finding: Finding) -> Finding {
             "Upgrade the CustomResourceDefinitions to Karpenter's version, with the chart karpenter-crd or kubectl \
              apply. A helm upgrade of the chart karpenter does not change them.",
         )
-        .step(
-            Risk::Inspect,
-            "See which operators the definition knows",
-            Some(format!("kubectl get crd {CRD} -o yaml")),
-        );
+        .inspect("See which operators the definition knows", format!("kubectl get crd {CRD} -o yaml"));
     let Some(karpenter) = case.karpenter() else { return finding };
     let version = karpenter.version;
     finding
@@ -41,11 +35,10 @@ pub(super) fn of_definition(case: &Case, finding: Finding) -> Finding {
             version.to_string(),
             "since 1.9.0 it writes the operators Gte and Lte",
         ))
-        .step(
-            Risk::Mutating,
+        .change(
             "Upgrade the definition to Karpenter's version. Do the same for those of NodePools and node classes",
-            Some(format!(
+            format!(
                 "kubectl apply -f https://raw.githubusercontent.com/aws/karpenter-provider-aws/v{version}/pkg/apis/crds/karpenter.sh_nodeclaims.yaml"
-            )),
+            ),
         )
 }

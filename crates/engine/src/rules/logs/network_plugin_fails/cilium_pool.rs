@@ -1,9 +1,7 @@
 //! The pool from which Cilium's operator assigns no addresses: the operator does not know it, or it has no free range.
 
-use crate::api::{Blame, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::logged;
+use crate::rules::prelude::*;
 use logs::fact::Fact;
 use logs::table::CILIUM_OPERATOR;
 
@@ -27,11 +25,8 @@ impl Unserved<'_> {
     /// The finding with what to do about the pool. `operator` is the operator's Deployment.
     pub(super) fn explain(self, case: &Case, finding: Finding, operator: Option<Blame>) -> Finding {
         let pool = self.pool;
-        let finding = finding.step(
-            Risk::Inspect,
-            "See which pools exist, and their ranges",
-            Some("kubectl get ciliumpodippools -o yaml".to_owned()),
-        );
+        let finding = finding
+            .inspect("See which pools exist, and their ranges", "kubectl get ciliumpodippools -o yaml".to_owned());
         let of_pool = Blame::object("cilium.io/v2alpha1", "CiliumPodIPPool", pool);
         if self.is_full {
             return finding
@@ -66,7 +61,7 @@ fn restarting(finding: Finding, pool: &str, operator: Blame, version: &str) -> F
             "If CiliumPodIPPool {pool} exists, restart the operator: it then knows the pool. If it does not exist, \
              create it first. Later versions see new pools without a restart."
         ))
-        .step(Risk::Mutating, "Restart the operator, if the pool exists", restart)
+        .change("Restart the operator, if the pool exists", restart)
         .blaming(operator)
 }
 

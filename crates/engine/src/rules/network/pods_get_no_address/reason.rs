@@ -1,11 +1,11 @@
 //! Why the VPC CNI has no addresses for the pods of a Node: its own log decides, then the settings that nodewhy sees.
 
 use super::room::{Room, has_prefixes};
-use crate::api::{Blame, Risk, Text};
-use crate::case::Case;
+use crate::api::Text;
 use crate::facts::custom_networking::{custom_networking, eni_config_of};
 use crate::facts::ipamd::{IpamdLine, Shortage};
 use crate::objects::{DaemonSet, Node, NodeClass, Pod};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{Version, image_tag};
 use crate::upstream::vpc_cni;
 

@@ -1,8 +1,8 @@
 //! The number of pods that a Node has single addresses for.
 
-use crate::case::Case;
 use crate::facts::custom_networking::custom_networking;
 use crate::objects::Node;
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{Version, image_tag};
 use crate::upstream::{instance_types, vpc_cni};
 

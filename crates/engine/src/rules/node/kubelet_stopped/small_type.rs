@@ -1,10 +1,8 @@
 //! Nodes of one instance type that run out of memory under the agents of every node, which larger types can carry.
 
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::cluster_state::memo::Memo;
 use crate::objects::{Event, Pod};
+use crate::rules::prelude::*;
 use std::collections::BTreeMap;
 
 const TYPE: &str = "node.kubernetes.io/instance-type";
@@ -94,10 +92,9 @@ impl SmallType<'_> {
                 format!("too small for the DaemonSets of the cluster, such as {set}, and the pods beside them"),
             ))
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
-            .step(
-                Risk::Mutating,
+            .change(
                 format!("Require more memory for new nodes ({MEMORY} Gt {memory})"),
-                Some(format!("kubectl edit nodepool {pool}")),
+                format!("kubectl edit nodepool {pool}"),
             )
     }
 }

@@ -1,9 +1,8 @@
 //! How much the evicted pods used, by the kubelet's messages, and which owner most of it belonged to.
 
-use crate::api::Evidence;
-use crate::case::Case;
 use crate::facts::workload::PodWorkload;
 use crate::objects::{Event, Pod, quantity};
+use crate::rules::prelude::*;
 use crate::upstream::overhead::GIB;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;

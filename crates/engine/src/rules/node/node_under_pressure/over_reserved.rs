@@ -1,10 +1,8 @@
 //! A node of ordinary size whose kubelet reserves nearly all memory for itself and the system.
 
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::commands;
 use crate::objects::{Node, quantity};
+use crate::rules::prelude::*;
 use crate::upstream::overhead::MIB;
 
 pub(super) struct OverReserved<'w> {
@@ -63,7 +61,7 @@ impl<'w> OverReserved<'w> {
             .blaming(blame)
             .fix(fix);
         match case.class() {
-            Some(class) => finding.step(Risk::Mutating, "Reserve less memory", Some(commands::edit(class))),
+            Some(class) => finding.change("Reserve less memory", commands::edit(class)),
             None => finding,
         }
     }

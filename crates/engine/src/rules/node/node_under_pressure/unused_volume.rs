@@ -1,9 +1,8 @@
 //! A volume that the node class describes and that the kubelet does not see: the image has its root on another device,
 //! or does not grow its file system.
 
-use crate::api::{Blame, Evidence, Risk};
-use crate::case::finding::Finding;
 use crate::objects::{Node, NodeClass, quantity};
+use crate::rules::prelude::*;
 use crate::upstream::overhead::GIB;
 
 pub(super) struct UnusedVolume<'w> {
@@ -58,10 +57,9 @@ impl<'w> UnusedVolume<'w> {
                 "Set deviceName to the root device of the image. If it is that device already, let the image grow its \
                  file system at boot. Only new nodes get it.",
             )
-            .step(
-                Risk::Inspect,
+            .inspect(
                 "See the root device of the image",
-                Some(format!("aws ec2 describe-images --image-ids {image} --query Images[].RootDeviceName")),
+                format!("aws ec2 describe-images --image-ids {image} --query Images[].RootDeviceName"),
             )
     }
 }

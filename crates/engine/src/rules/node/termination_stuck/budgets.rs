@@ -1,12 +1,9 @@
 //! A PodDisruptionBudget permits no eviction.
 
 use super::{drain_taint, head, is_bounded, is_name, lasts, limit};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::shut_budget::{blame_budget, bound, budgets, have_it_allow, shut_over, why_shut};
-use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, Pod, PodDisruptionBudget, Taint};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 const TWO_BUDGETS: &str = "eviction does not support multiple PDBs";
@@ -56,16 +53,11 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
              evicts a pod with two budgets.{}",
             limit(case)
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See which budget allows no disruption",
-            Some(format!("kubectl get poddisruptionbudgets -n {namespace} -o wide")),
+            format!("kubectl get poddisruptionbudgets -n {namespace} -o wide"),
         )
-        .step(
-            Risk::Inspect,
-            "See the pod and its labels",
-            Some(format!("kubectl describe pod -n {namespace} {name}")),
-        ),
+        .inspect("See the pod and its labels", format!("kubectl describe pod -n {namespace} {name}")),
     )
 }
 
@@ -152,15 +144,13 @@ pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
              two budgets, whatever they allow. This disrupts no pod except the one that the drain evicts.",
             names.join(", ")
         ))
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See the budgets",
-            Some(format!("kubectl get poddisruptionbudgets -n {namespace} {} -o yaml", names.join(" "))),
+            format!("kubectl get poddisruptionbudgets -n {namespace} {} -o yaml", names.join(" ")),
         )
-        .step(
-            Risk::Mutating,
+        .change(
             "Narrow the newest, or delete it if the others protect the pod enough",
-            Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {}", newest.metadata.name)),
+            format!("kubectl edit poddisruptionbudgets -n {namespace} {}", newest.metadata.name),
         ),
     )
 }

@@ -1,10 +1,8 @@
 //! The kubelet is gone, and pods wait for its confirmation.
 
 use super::{PODS_GO_WITHIN, can_be_limited, drains, head, is_bounded, limit};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::objects::{Node, Pod};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 /// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
@@ -68,16 +66,14 @@ pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
          releases the Node.{}",
         limit(case)
     ))
-    .step(
-        Risk::Destructive,
+    .destroy(
         "Delete the pod by force. Its volume may be mounted twice if the instance still runs",
-        Some(format!("kubectl delete pod -n {namespace} {pod} --force --grace-period=0")),
+        format!("kubectl delete pod -n {namespace} {pod} --force --grace-period=0"),
     );
     Some(match pool {
-        Some(pool) => finding.step(
-            Risk::Mutating,
+        Some(pool) => finding.change(
             format!("Set {field}. Existing nodes keep their setting"),
-            Some(format!("kubectl edit nodepool {}", pool.name())),
+            format!("kubectl edit nodepool {}", pool.name()),
         ),
         None => finding,
     })

@@ -2,13 +2,10 @@
 
 use super::volumes::{Attached, attached};
 use super::{PODS_GO_WITHIN, STILL_REFUSED, drain_taint, head};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::commands;
 use crate::facts::{network_plugin, placement};
-use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod, Taint};
+use crate::rules::prelude::*;
 use crate::upstream::csi::is_of_driver;
 
 /// Karpenter drained the driver's pod with the others, so nothing is left to unmount the volumes.
@@ -40,11 +37,10 @@ pub(super) fn never_unmounted(case: &Case, node: &Node) -> Option<Finding> {
         taint.key
     ));
     Some(match attachment {
-        Some(attachment) => finding.step(
-            Risk::Destructive,
+        Some(attachment) => finding.destroy(
             "Delete the VolumeAttachment once no process of the node uses the volume. Data that is not yet written is \
              lost",
-            Some(format!("kubectl delete volumeattachment {attachment}")),
+            format!("kubectl delete volumeattachment {attachment}"),
         ),
         None => finding,
     })
@@ -134,10 +130,9 @@ fn let_tolerate(finding: Finding, node: &Node, set: &DaemonSet, taint: &Taint) -
         .blaming(
             Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.tolerations"),
         )
-        .step(
-            Risk::Mutating,
+        .change(
             format!("Add the toleration to DaemonSet {name}. A chart or an operator that owns it would revert this"),
-            Some(commands::tolerate(set, taint)),
+            commands::tolerate(set, taint),
         )
 }
 

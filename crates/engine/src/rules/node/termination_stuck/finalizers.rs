@@ -1,11 +1,9 @@
 //! Finalizers that stay: another controller's, or Karpenter's on a NodeClaim that the API server does not update.
 
 use super::head;
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::commands;
 use crate::objects::{Meta, Node, NodeClaim, NodeClass};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{CLASS_TERMINATION_FINALIZER, TERMINATION_FINALIZER};
 
 /// A NodeClaim from before v1 whose conversion left out a field that v1 requires. The API server rejects every write to
@@ -40,21 +38,18 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
         "Check that the instance is gone. Then make group optional in the CustomResourceDefinition while you remove \
          the finalizer, and restore it from the chart of your version. Running nodes are not disrupted.",
     )
-    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
-    .step(
-        Risk::Mutating,
+    .inspect("See what Karpenter logs", format!("{} | grep {name}", commands::karpenter_log(case)))
+    .change(
         "Remove group from spec.nodeClassRef.required",
-        Some("kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned()),
+        "kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned(),
     )
-    .step(
-        Risk::Destructive,
+    .destroy(
         "Remove the finalizer once the instance is gone. Karpenter does nothing more for it",
-        Some(format!("kubectl patch nodeclaim {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'")),
+        format!("kubectl patch nodeclaim {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"),
     )
-    .step(
-        Risk::Mutating,
+    .change(
         "Add group to spec.nodeClassRef.required again",
-        Some("kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned()),
+        "kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned(),
     )
     .ask_aws(
         "Is the instance gone?",
@@ -105,9 +100,8 @@ fn held_by_other(case: &Case, meta: &Meta, blame: Blame, own: &str, what: &str) 
             "Find out which controller owns the finalizer, and why it does not remove it. A controller that was \
              uninstalled never will.",
         )
-        .step(Risk::Inspect, format!("See the {kind}"), Some(format!("kubectl get {plain} {name} -o yaml")))
-        .step(
-            Risk::Destructive,
+        .inspect(format!("See the {kind}"), format!("kubectl get {plain} {name} -o yaml"))
+        .destroy(
             format!("Remove the finalizer if its controller is gone. The cleanup that {other} guards is then skipped"),
             held.iter().position(|f| f == other).map(|at| take_off(&plain, name, at)),
         ),

@@ -1,10 +1,8 @@
 //! The instance is gone, and Karpenter drains its Node as if it were there.
 
 use super::{drains, head};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::objects::{Event, Node};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::{Karpenter, Version};
 use crate::upstream::node_events::deletes_node;
 use chrono::TimeDelta;

@@ -2,12 +2,10 @@
 
 use super::volumes::still_attached;
 use super::{STILL_REFUSED, drain_taint, head, is_bounded, limit, step};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::finding::Finding;
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::explain::{commands, volume_attachments};
-use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, NodeClaim, Pod};
+use crate::rules::prelude::*;
 
 pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
     let id = claim.instance_id().unwrap_or("INSTANCE");
@@ -27,11 +25,7 @@ pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
         "Find out why EC2 keeps the instance: AWS denies Karpenter ec2:TerminateInstances (policy, permission \
          boundary, SCP), termination protection is on, or the instance hangs in shutting-down.",
     )
-    .step(
-        Risk::Inspect,
-        "See what Karpenter logs",
-        Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())),
-    )
+    .inspect("See what Karpenter logs", format!("{} | grep {}", commands::karpenter_log(case), claim.name()))
     .ask_aws(
         "Which state is the instance in?",
         format!(
@@ -111,16 +105,8 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
              volume. If there is none, find out why EC2 keeps the instance.{}",
             limit(case)
         ))
-        .step(
-            Risk::Inspect,
-            "See which volumes are still attached",
-            Some(format!("kubectl get volumeattachments -o wide | grep {name}")),
-        )
-        .step(Risk::Inspect, "See whether they are Released", Some("kubectl get persistentvolumes".to_owned()))
-        .step(
-            Risk::Inspect,
-            "See what Karpenter logs",
-            Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())),
-        ),
+        .inspect("See which volumes are still attached", format!("kubectl get volumeattachments -o wide | grep {name}"))
+        .inspect("See whether they are Released", "kubectl get persistentvolumes".to_owned())
+        .inspect("See what Karpenter logs", format!("{} | grep {}", commands::karpenter_log(case), claim.name())),
     )
 }

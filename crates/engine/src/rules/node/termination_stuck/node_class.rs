@@ -6,37 +6,34 @@
 
 use super::finalizers::class_held_by_other;
 use super::{head, machine};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
 use crate::explain::commands;
-use crate::objects::input::Input;
 use crate::objects::{NodeClaim, NodeClass};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::CLASS_TERMINATION_FINALIZER;
 
-pub(super) fn held(case: &Case, class: &NodeClass) -> Opinion {
+pub(super) fn held(case: &Case, class: &NodeClass) -> Option<Opinion> {
     if case.cluster.missing(Input::NodeClaims).is_some() {
-        return Opinion::Silent;
+        return None;
     }
     let mut claims: Vec<&NodeClaim> = case.cluster.claims_of_class(&class.kind, class.name()).collect();
     claims.sort_by_key(|claim| claim.metadata.deletion_timestamp);
     if !claims.is_empty() {
         let held = claims.iter().find_map(|claim| for_machine(case, claim)).or_else(|| for_orphan(case, &claims));
-        return held.map_or(Opinion::Silent, Into::into);
+        return held?.into();
     }
     let whole = case.wait.since.checked_add_signed(case.wait.proven * 2);
     if let Some(whole) = whole.filter(|at| *at > case.now) {
-        return Opinion::LookAgain(whole);
+        return Some(Opinion::LookAgain(whole));
     }
     if !class.is_ec2() || case.karpenter().is_some_and(|karpenter| karpenter.stopped.is_some()) {
-        return Opinion::Silent;
+        return None;
     }
     class_held_by_other(case, class).unwrap_or_else(|| for_aws(case, class)).into()
 }
 
 /// If a machine of the class is held, the class is held too.
 fn for_machine(case: &Case, claim: &NodeClaim) -> Option<Finding> {
-    let Opinion::Found(mut found) = machine(&case.of_leaving(claim)?) else { return None };
+    let Some(Opinion::Found(mut found)) = machine(&case.of_leaving(claim)?) else { return None };
     found.summary = format!("{}, because a NodeClaim still uses it. {}", head(case), found.summary);
     Some(found.with(case.wait.evidence.clone()))
 }
@@ -74,16 +71,11 @@ fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
             "Delete the NodeClaims that are left: Karpenter drains their nodes, terminates the instances, and then \
              releases the class. Or create NodePool and class again, which disrupts nothing.",
         )
-        .step(
-            Risk::Inspect,
+        .inspect(
             "See the NodeClaims of the NodePool",
-            Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={pool} -o wide")),
+            format!("kubectl get nodeclaims -l karpenter.sh/nodepool={pool} -o wide"),
         )
-        .step(
-            Risk::Destructive,
-            "Delete it. Its node is drained",
-            Some(format!("kubectl delete nodeclaim {name}")),
-        ),
+        .destroy("Delete it. Its node is drained", format!("kubectl delete nodeclaim {name}")),
     )
 }
 
@@ -106,6 +98,6 @@ fn for_aws(case: &Case, class: &NodeClass) -> Finding {
         "Read Karpenter's log for the class: AWS denies a call. Allow its role {calls}. If another tool put a role \
          into an instance profile, remove that role there. Karpenter then continues by itself."
     ))
-    .step(Risk::Inspect, "See which call fails", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
+    .inspect("See which call fails", format!("{} | grep {name}", commands::karpenter_log(case)))
     .unknown("Which call does AWS deny?", format!("{} | grep {name}", commands::karpenter_log(case)))
 }

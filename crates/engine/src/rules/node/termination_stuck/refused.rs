@@ -1,11 +1,8 @@
 //! Karpenter tries to finish the deletion, but a request fails: its log shows which.
 
 use super::head;
-use crate::api::{Blame, Confidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::{commands, launch_blame, launch_error, logged};
-use crate::objects::input::Input;
+use crate::rules::prelude::*;
 
 /// The line that Karpenter's log repeats about the end of this machine.
 pub(super) fn refused(case: &Case) -> Option<Finding> {
@@ -61,10 +58,6 @@ pub(super) fn refused(case: &Case) -> Option<Finding> {
     )
     .blaming(blame)
     .fix(fix)
-    .step(
-        Risk::Inspect,
-        "See what Karpenter logs",
-        Some(format!("{} | grep {name}", commands::karpenter_log(case))),
-    );
+    .inspect("See what Karpenter logs", format!("{} | grep {name}", commands::karpenter_log(case)));
     Some(if is_denied { finding.step(Risk::LowRisk, "Allow the call to Karpenter's role", None) } else { finding })
 }

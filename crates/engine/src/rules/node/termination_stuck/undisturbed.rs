@@ -1,12 +1,9 @@
 //! Pods that must not be disrupted and never end by themselves.
 
 use super::{can_be_limited, drain_taint, drains, head, is_bounded, limit};
-use crate::api::{Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::facts::workload::PodWorkload;
-use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 /// The drain only waits for pods with the annotation whose owner keeps a fixed number of pods. Karpenter does not evict
@@ -58,21 +55,15 @@ pub(super) fn undisturbed(case: &Case, node: &Node) -> Option<Finding> {
          continues.{} Use {DO_NOT_DISRUPT} only for pods that end.",
         limit(case)
     ))
-    .step(
-        Risk::Mutating,
+    .change(
         format!("Remove {DO_NOT_DISRUPT} from the template if its pods may be evicted. They are recreated"),
-        Some(workload.edit()),
+        workload.edit(),
     )
-    .step(
-        Risk::Destructive,
-        "Or delete the pod. Its current work is lost",
-        Some(format!("kubectl delete pod -n {namespace} {name}")),
-    );
+    .destroy("Or delete the pod. Its current work is lost", format!("kubectl delete pod -n {namespace} {name}"));
     Some(match case.pool_of_next().filter(|_| can_be_limited(case)) {
-        Some(pool) => finding.step(
-            Risk::Mutating,
+        Some(pool) => finding.change(
             "Set spec.template.spec.terminationGracePeriod. Existing nodes keep their setting",
-            Some(format!("kubectl edit nodepool {}", pool.name())),
+            format!("kubectl edit nodepool {}", pool.name()),
         ),
         None => finding,
     })

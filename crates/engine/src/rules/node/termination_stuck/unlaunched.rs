@@ -2,12 +2,10 @@
 
 use super::finalizers::{claim_held_by_other, has_no_group, take_off};
 use super::head;
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::case::timeout::never_launched;
 use crate::explain::{commands, logged};
 use crate::objects::{Condition, NodeClaim};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
 /// Karpenter asks the cloud to delete by status.providerID before it removes its finalizer, and treats "not found" as
@@ -56,13 +54,8 @@ pub(super) fn unlaunched(case: &Case, claim: &NodeClaim) -> Option<Finding> {
                  calls the empty providerID an error, upgrade Karpenter or its provider. Then fix the reason why it \
                  was not launched.",
             )
-            .step(
-                Risk::Inspect,
-                "See what Karpenter logs",
-                Some(format!("{} | grep {name}", commands::karpenter_log(case))),
-            )
-            .step(
-                Risk::Destructive,
+            .inspect("See what Karpenter logs", format!("{} | grep {name}", commands::karpenter_log(case)))
+            .destroy(
                 "Remove the finalizer. Karpenter does nothing more for it",
                 claim
                     .metadata

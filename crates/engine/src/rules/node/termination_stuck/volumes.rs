@@ -1,11 +1,9 @@
 //! The Node is drained, but its volumes are still attached.
 
 use super::{head, is_name, lasts, limit, step};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::volume_attachments;
 use crate::objects::{Node, VolumeAttachment};
+use crate::rules::prelude::*;
 use chrono::TimeDelta;
 
 /// Karpenter waits for the volumes of a Node that is drained.
@@ -82,11 +80,7 @@ pub(super) fn volumes(case: &Case, node: &Node) -> Option<Finding> {
              ec2:DetachVolume, the kubelet no longer unmounts, or a deleted pod left the attachment behind.{}",
             limit(case)
         ))
-        .step(
-            Risk::Inspect,
-            "See why the volume is still attached: deletionTimestamp and status.detachError",
-            Some(look),
-        ),
+        .inspect("See why the volume is still attached: deletionTimestamp and status.detachError", look),
     )
 }
 
@@ -108,16 +102,8 @@ pub(super) fn still_attached(case: &Case, node: &Node, attachment: &VolumeAttach
         ),
         evidence,
     )
-    .step(
-        Risk::Inspect,
-        "See its deletionTimestamp and status.detachError",
-        Some(format!("kubectl get volumeattachment {name} -o yaml")),
-    )
-    .step(
-        Risk::Inspect,
-        "See whether the volume is Released",
-        Some(format!("kubectl get persistentvolumes {volume}")),
-    );
+    .inspect("See its deletionTimestamp and status.detachError", format!("kubectl get volumeattachment {name} -o yaml"))
+    .inspect("See whether the volume is Released", format!("kubectl get persistentvolumes {volume}"));
     match held {
         Some(held) => held.explain(finding, attachment),
         None => finding.blaming(volume_attachments::blame(attachment)).fix(format!(

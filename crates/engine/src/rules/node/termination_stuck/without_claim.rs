@@ -4,13 +4,10 @@ use super::budgets::{disruption_budget, shut_budget};
 use super::finalizers::node_held_by_other;
 use super::volumes::volumes;
 use super::{drain_taint, head};
-use crate::api::{Blame, Confidence, Evidence, Risk};
-use crate::case::Case;
-use crate::case::finding::Finding;
 use crate::explain::{commands, volume_attachments};
 use crate::objects::former::PROVISIONER_NAME;
-use crate::objects::input::Input;
 use crate::objects::{Node, Pod, Taint};
+use crate::rules::prelude::*;
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
 /// Whether Karpenter drains it. If the kubelet is silent and the instance gone, it releases the Node undrained.
@@ -82,14 +79,9 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
          not, its log says why (ec2:DescribeInstances denied). Once the instance is gone, you may remove the finalizer \
          by hand.",
     )
-    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
-    .step(
-        Risk::Mutating,
-        "Restart Karpenter",
-        Some(format!("kubectl rollout restart deployment -n {namespace} {deployment}")),
-    )
-    .step(
-        Risk::Destructive,
+    .inspect("See what Karpenter logs", format!("{} | grep {name}", commands::karpenter_log(case)))
+    .change("Restart Karpenter", format!("kubectl rollout restart deployment -n {namespace} {deployment}"))
+    .destroy(
         "Remove the finalizer once the instance is gone",
         node.metadata.finalizers.iter().position(|f| *f == TERMINATION_FINALIZER).map(|at| {
             format!(
@@ -164,14 +156,13 @@ fn without_provisioner(case: &Case, node: &Node) -> Option<Finding> {
         "Terminate the instance, then remove the finalizer by hand. Or create Provisioner {provisioner} again until \
          the Node is gone. Karpenter's log shows whether it tries (ec2:TerminateInstances denied)."
     ))
-    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
-    .step(
-        Risk::Destructive,
+    .inspect("See what Karpenter logs", format!("{} | grep {name}", commands::karpenter_log(case)))
+    .destroy(
         "Remove the finalizer once the instance is gone",
-        Some(format!(
+        format!(
             "kubectl patch node {name} --type=json -p \
              '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{held}\"}}]'"
-        )),
+        ),
     );
     Some(finding)
 }
