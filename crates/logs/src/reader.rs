@@ -19,7 +19,7 @@ use crate::table::{
     program_of,
 };
 use crate::wrapped::{Said, last_error};
-use crate::wrapping::{Line, PANIC, klog_level, plain, unwrapped, without_colors};
+use crate::wrapping::{Line, PANIC, compact, klog_level, plain, unwrapped, without_colors};
 use chrono::{DateTime, Datelike, Utc};
 use readers::source_text::mask;
 use std::borrow::Cow;
@@ -491,6 +491,8 @@ impl<'f> OneFile<'f> {
     }
 
     fn line(&mut self, number: u64, raw: &[u8]) {
+        let tight = compact(raw);
+        let raw = tight.as_deref().unwrap_or(raw);
         let is_first = number == 1;
         let is_of_machine = self.of.is_none() && self.program.is_none();
         if is_of_machine {

@@ -294,6 +294,29 @@ fn without_escapes(text: &str) -> String {
     out
 }
 
+/// A JSON object as programs write it, if a tool that kept the log has put a blank behind each colon and comma, as
+/// Python's json does. `None` for any other line.
+pub(crate) fn compact(raw: &[u8]) -> Option<Vec<u8>> {
+    let key = raw.strip_prefix(b"{\"")?;
+    let behind = key.iter().position(|byte| *byte == b'"')? + 1;
+    if !key[behind..].starts_with(b": ") {
+        return None;
+    }
+    let mut out = Vec::with_capacity(raw.len());
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in raw {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b' ' if !is_text => continue,
+            _ => {}
+        }
+        out.push(*byte);
+    }
+    Some(out)
+}
+
 /// A line without the terminal's colors.
 pub(crate) fn without_colors(line: &str) -> Cow<'_, str> {
     if !line.contains('\x1b') {
@@ -386,6 +409,10 @@ mod tests {
         assert_eq!(plain(r#"{"level":"fatal","msg":"Command failed","error":"failed to pull \"x\""}"#), wanted);
         assert_eq!(plain(r#"fatal cli/main.go:35 Command failed {"error": "failed to pull \"x\""}"#), wanted);
         assert_eq!(plain(r#"msg="failed to pull \\\"x\\\"""#), r#"msg="failed to pull "x"""#);
+        let loose = br#"{"level": "ERROR", "error": "a \"b\": c", "n": 1, "of": {"x": [1, 2]}}"#;
+        let tight = br#"{"level":"ERROR","error":"a \"b\": c","n":1,"of":{"x":[1,2]}}"#;
+        assert_eq!(compact(loose).as_deref(), Some(tight.as_slice()));
+        assert!(compact(tight).is_none() && compact(b"level: x").is_none() && compact(b"{\"").is_none());
         assert_eq!(without_colors("\x1b[0;1;31m[FAILED]\x1b[0m x"), "[FAILED] x");
     }
 }

@@ -8,6 +8,8 @@ mod secrets;
 mod shapes;
 mod tokens;
 
+pub use tokens::OF_USER_DATA;
+
 pub(crate) use names::joins_node;
 use secrets::secrets;
 

@@ -116,6 +116,7 @@ fn cases() -> Vec<Case> {
 const HEALTHY: &str = "finish: modules-final: SUCCESS";
 
 const NOT_HERE: &[(&str, &str)] = &[
+    ("error: can't create transaction lock on {path} ({error})", "rpm says it, and the machine here is Debian's"),
     ("No entry for type '{type}' in /etc/eks/eni-max-pods.txt", "bootstrap.sh of images of 2021 says it"),
     ("No entry for type '{type}' in /etc/eks/eni-max-pods.txt. Will", "bootstrap.sh says it, which asks EC2"),
     ("Failed running {script} [{code}]", "cloud-init up to 20.2 says it, such as that of AL2"),

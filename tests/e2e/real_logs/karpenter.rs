@@ -110,6 +110,11 @@ fn cases() -> Vec<Case> {
 }
 
 const NOT_HERE: &[(&str, &str)] = &[
+    (
+        "Observed a panic{}ller=provisioner 
+        Observed a panic{}ller=disruption ",
+        "Karpenter 1.5.0 panics so, and later ones do not",
+    ),
     ("Reconciler error{}syncing node, {error}", "Karpenter up to 1.0 says it"),
     ("Checking EC2 API connectivity, {error}", "Karpenter up to 0.36 says it"),
     ("Failed to renew lease{}err={error}", "no other replica takes the lease, and the API server answers"),

@@ -5,7 +5,7 @@
 
 use super::Span;
 use super::names::{is_setting, value_after};
-use super::tokens::{begun, in_url, is_base64, token};
+use super::tokens::{begun, in_url, is_base64, shown, token};
 use super::{blocks, commands};
 
 /// The secrets of a text, from front to back, none within another. `by_line`: the text is a file, in which a quotation
@@ -45,7 +45,7 @@ fn inline(text: &str, by_line: bool) -> Vec<Span> {
             continue;
         }
         let secret = value_after(text, &mut lower, at, by_line)
-            .or_else(|| if word_starts { token(rest) } else { None }.map(|len| Span::new(at, at + len)))
+            .or_else(|| if word_starts { token(rest) } else { None }.map(|len| Span::new(at + shown(rest), at + len)))
             .or_else(|| if after_sign(text, at) { begun(rest) } else { None }.map(|len| Span::new(at, at + len)))
             .or_else(|| in_url(rest).map(|span| span.shifted(at)));
         if let Some(secret) = secret {

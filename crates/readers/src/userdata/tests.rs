@@ -280,6 +280,20 @@ fn custom_text_is_read_by_what_it_is() {
 }
 
 #[test]
+fn text_that_somebody_encoded_is_named_as_such() {
+    let begins = |text: &str| read(text, Family::Custom).defects.first().map(|d| d.message[..15].to_owned());
+    let gzip = "H4sIAAAAAAACA61QO2/bMBDe+StYd8h0ou06fijw4FeADkmBoinQyaCos0VYIgneyZaL/vjQ";
+    assert_eq!(begins(gzip).as_deref(), Some("this is gzip in"));
+    let masked = crate::source_text::mask(gzip);
+    assert_eq!((masked.as_str(), begins(&masked).as_deref()), ("H4sI***", Some("this is gzip in")));
+    let script = "IyEvYmluL2Jhc2gKL2V0Yy9la3MvYm9vdHN0cmFwLnNoIHNob3AK";
+    assert_eq!(begins(script).as_deref(), Some("this is base64,"));
+    for other in ["hello", &gzip[4..], &gzip[..30], &format!("{gzip} {gzip}")] {
+        assert_eq!(begins(other).as_deref(), Some("this begins wit"), "{other}");
+    }
+}
+
+#[test]
 fn an_ignition_configuration_is_told_apart_and_not_judged() {
     for text in [
         r#"{"ignition":{"version":"3.1.0","config":{"replace":{"source":"s3://shop/worker.ign"}}}}"#,

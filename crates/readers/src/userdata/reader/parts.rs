@@ -1,11 +1,11 @@
 //! The parts of user data, as the family and cloud-init take them.
 
 use super::super::{
-    Defect, DefectKind, Family, PartKind, bottlerocket, has_expansion, has_placeholder, ignition, mime, nodeconfig,
-    placeholder,
+    Defect, DefectKind, Family, PartKind, bottlerocket, go_values, has_expansion, has_placeholder, ignition, mime,
+    nodeconfig, placeholder,
 };
 use super::{Reader, mentions_kubelet};
-use crate::source_text::Span;
+use crate::source_text::{OF_USER_DATA, Span};
 
 impl Reader<'_> {
     /// Splits the text into parts as the family does.
@@ -29,9 +29,7 @@ impl Reader<'_> {
                 if kind == PartKind::Unknown && placeholder::begins(self.text) {
                     self.unread(whole);
                 } else if kind == PartKind::Unknown {
-                    let message =
-                        "this begins with nothing that cloud-init, nodeadm, Bottlerocket or Windows is known to read";
-                    self.defect(DefectKind::ReadByNothing, Span::new(0, 0), message);
+                    self.defect(DefectKind::ReadByNothing, Span::new(0, 0), of_no_program(self.text));
                 }
             }
         }
@@ -185,3 +183,19 @@ const OF_CLOUD_INIT: &[&str] = &[
     "text/x-not-multipart",
     "text/x-python",
 ];
+
+/// Why no program reads a text. Karpenter encodes userData for EC2 itself.
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/custom.go `Script`
+fn of_no_program(text: &str) -> &'static str {
+    let [gzip, ..] = OF_USER_DATA;
+    let text = text.trim();
+    // In a dump the rest is masked.
+    let is_encoded = go_values::is_base64(text) && !text.contains([' ', '\t']);
+    if is_encoded && text.starts_with(gzip) {
+        "this is gzip in base64, but userData must be plain text: Karpenter encodes it once more, so no program reads it"
+    } else if is_encoded && OF_USER_DATA.iter().any(|begins| text.starts_with(begins)) {
+        "this is base64, but userData must be plain text: Karpenter encodes it once more, so no program reads it"
+    } else {
+        "this begins with nothing that cloud-init, nodeadm, Bottlerocket or Windows is known to read"
+    }
+}
