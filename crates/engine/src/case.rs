@@ -643,7 +643,9 @@ fn unplaced_in<'w>(
     let refused = cluster.unplaced();
     let passed_over = refused.map(|(event, pod)| Unplaced::named(event, PlacementObstacle::PassedOver, Some(pod)));
     named.chain(unnamed).chain(passed_over).filter(move |unplaced| {
-        unplaced.unoffered_label(cluster, pool).is_some() || unplaced.shows_fault(pool, class) && unplaced.is_for(pool)
+        unplaced.unoffered_label(cluster, pool).is_some()
+            || unplaced.skipped(cluster, pool).is_some()
+            || unplaced.shows_fault(pool, class) && unplaced.is_for(pool)
     })
 }
 

@@ -26,7 +26,7 @@ const NOT_LOOKED_UP: &[(&str, &str)] = &[
         "a program's go.mod tells the version",
     ),
     (
-        "containerd k8s.io/apiextensions-apiserver k8s.io/kubernetes k8s.io/client-go k8s.io/cloud-provider \
+        "containerd k8s.io/apiextensions-apiserver k8s.io/apimachinery k8s.io/kubernetes k8s.io/client-go k8s.io/cloud-provider \
          aws/amazon-vpc-cni-k8s aws-sdk-go-v2 github.com/aws/aws-sdk-go sigs.k8s.io/karpenter \
          github.com/aws/karpenter-provider-aws",
         "another version than those that are pinned",

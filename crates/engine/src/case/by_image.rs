@@ -323,6 +323,11 @@ fn split<'w>(
         return None;
     }
     let (failing, well_on) = (nodes(&failing), nodes(&well));
+    // A container's image may not be built for an architecture, which is nothing that a machine image lacks.
+    let is_container = matches!(failure.part, Part::Container { .. });
+    if is_container && !failure.is_of_runtime && are_of_other_architecture(cluster, &failing, &well_on) {
+        return None;
+    }
     Some(ByImage {
         pod,
         said: failure.said.clone(),
@@ -335,6 +340,16 @@ fn split<'w>(
         is_of_runtime: failure.is_of_runtime,
         is_of_no_text: of_text || workloads.len() > 1,
     })
+}
+
+/// Whether all of these Nodes have another architecture than all of those.
+fn are_of_other_architecture(cluster: &ClusterState, these: &BTreeSet<String>, those: &BTreeSet<String>) -> bool {
+    let of = |nodes: &BTreeSet<String>| -> BTreeSet<String> {
+        let nodes = nodes.iter().filter_map(|name| cluster.node(name));
+        nodes.filter_map(|node| node.metadata.label("kubernetes.io/arch")).map(str::to_owned).collect()
+    };
+    let (these, those) = (of(these), of(those));
+    !these.is_empty() && !those.is_empty() && these.is_disjoint(&those)
 }
 
 pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {

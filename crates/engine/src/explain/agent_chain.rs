@@ -16,6 +16,7 @@ mod refusal;
 mod room;
 mod said;
 mod sandbox_ends;
+mod waited_for;
 mod words;
 
 pub(crate) use pod::{cannot_be_set_up, of_pod};
@@ -30,7 +31,7 @@ use crate::facts::deployment_pods;
 use crate::facts::network_plugin::{KUBE_PROXY, rank};
 use crate::facts::placement;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, Taint};
+use crate::objects::{DaemonSet, Node, Pod, Taint};
 use crate::upstream::startup_taint;
 
 /// The causes that a chain may lead to, and so the inputs that a rule reads if it follows one.
@@ -131,37 +132,58 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
     Some((why, Link::new(format!("Pod/{}", pod.metadata.name), says)))
 }
 
-/// The component that removes a taint waits for a Node without it.
+/// The component that removes a taint waits for a Node itself: for one without the taint, or for another reason.
 pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::TaintOwner) -> Option<Explanation> {
     let deployment = owner.remover_deployment()?;
-    let mut own = case.cluster.pods_without_node().filter(|pod| deployment_pods::is_of(deployment, pod));
-    let (pod, said) = own.find_map(|pod| {
-        let said = pod.unscheduled()?;
-        // Newer schedulers do not say which: kubernetes v1.36.3 plugins/tainttoleration/taint_toleration.go.
-        let tolerates = pod.spec.tolerations.iter().any(|t| t.tolerates(taint));
-        (said.contains("untolerated taint") && !tolerates).then_some((pod, said))
-    })?;
+    let own = case.cluster.pods_without_node().filter(|pod| deployment_pods::is_of(deployment, pod));
+    let waiting: Vec<(&Pod, &str)> = own.filter_map(|pod| Some((pod, pod.unscheduled()?))).collect();
+    // Newer schedulers do not say which: kubernetes v1.36.3 plugins/tainttoleration/taint_toleration.go.
+    let tolerates = |pod: &Pod| pod.spec.tolerations.iter().any(|own| own.tolerates(taint));
+    let is_kept_off = |(pod, said): &&(&Pod, &str)| said.contains("untolerated taint") && !tolerates(pod);
+    let kept_off = waiting.iter().find(is_kept_off);
+    let (pod, said) = *kept_off.or(waiting.first())?;
     // Where one of them runs, the taint goes all the same.
     if !deployment_pods::on_nodes(case, deployment).is_empty() {
         return None;
     }
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
-    let why = format!(
-        "its pod {name} waits for a Node without that taint: Deployment {deployment} does not tolerate it, so both \
-         wait for each other"
-    );
-    let blame =
-        Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field("spec.template.spec.tolerations");
+    let of_deployment = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
+    // EKS shows no Nodes of the control plane.
+    let wants_control_plane = pod.spec.node_selector.keys().any(|key| key == CONTROL_PLANE);
+    let (why, blame, fix) = if wants_control_plane {
+        (
+            format!("its pod {name} selects Nodes of the control plane, which an EKS cluster does not have"),
+            of_deployment.field("spec.template.spec.nodeSelector"),
+            format!("Remove {CONTROL_PLANE} from the nodeSelector of Deployment {deployment}."),
+        )
+    } else if kept_off.is_some() {
+        (
+            format!(
+                "its pod {name} waits for a Node without that taint: Deployment {deployment} does not tolerate it, so \
+                 both wait for each other"
+            ),
+            of_deployment.field("spec.template.spec.tolerations"),
+            format!(
+                "Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint.",
+                taint.key
+            ),
+        )
+    } else {
+        (
+            format!("its pod {name} waits for a Node itself: {said}"),
+            of_deployment,
+            format!("Give Deployment {deployment} a Node that its pods may run on. Then it removes {}.", taint.key),
+        )
+    };
     Some(
         Explanation::new(Proof::Settled, why, blame, Link::new(format!("Pod/{name}"), said))
             .after(Link::new(format!("Deployment/{deployment}"), format!("it removes the taint {}", taint.key)))
-            .fix(format!(
-                "Add a toleration for {} to Deployment {deployment}, or give it nodes without the taint.",
-                taint.key
-            ))
+            .fix(fix)
             .inspect("See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
     )
 }
+
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 fn pods_on(node: &Node) -> String {
     format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())

@@ -60,11 +60,11 @@ pub(crate) fn explain(
         Explanation::new(Proof::Open, why, blame, link).fix(owner.fix)
     };
     let of_node = || Blame::object("v1", "Node", name).field("spec.taints");
-    if let Some(why) = owner.otherwise {
-        return open(why, of_node());
-    }
     if let Some(waits) = remover_waits(case, taint, owner) {
         return waits;
+    }
+    if let Some(why) = owner.otherwise {
+        return open(why, of_node());
     }
     let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
     if let Some(pod) = pod_of(case, owner) {

@@ -7,10 +7,20 @@ pub(crate) fn is_zero(quantity: &str) -> bool {
     !quantity.bytes().any(|b| (b'1'..=b'9').contains(&b))
 }
 
-/// The resources that the NodeClaim requests and the Node does not offer. Karpenter names one of them at random.
+/// The resources that the NodeClaim requests and the Node does not offer. Karpenter names one of them at random, which
+/// counts even if a report has left the requests out.
 /// Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
 pub(crate) fn missing<'c>(claim: &'c NodeClaim, node: &Node) -> Vec<&'c str> {
     let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !is_zero(q));
     let requests = claim.spec.resources.requests.iter();
-    requests.filter(|(name, wanted)| !is_zero(wanted) && !offered(name)).map(|(name, _)| name).collect()
+    let requests = requests.filter(|(_, wanted)| !is_zero(wanted)).map(|(name, _)| name);
+    let mut missing: Vec<&str> = requests.filter(|name| !offered(name)).collect();
+    let named = named(claim).filter(|name| !offered(name) && !missing.contains(name));
+    missing.extend(named);
+    missing
+}
+
+fn named(claim: &NodeClaim) -> Option<&str> {
+    let (_, said) = claim.condition("Initialized")?.message.split_once("Resource \"")?;
+    said.split_once("\" was requested but not registered").map(|(name, _)| name)
 }

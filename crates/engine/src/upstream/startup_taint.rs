@@ -164,12 +164,13 @@ impl TaintOwner {
     }
 
     /// The Deployment that removes the taint, if its pod on the Node does not.
-    /// Sources: the charts cilium, istiod and datadog-operator.
+    /// Sources: the charts cilium, istiod and datadog-operator; node-readiness-controller config/default.
     pub fn remover_deployment(&self) -> Option<&'static str> {
         match self.key {
             "node.cilium.io/agent-not-ready" => Some("cilium-operator"),
             "cni.istio.io/not-ready" => Some("istiod"),
             "agent.datadoghq.com/not-ready" => Some("datadog-operator"),
+            "readiness.k8s.io/" => Some("nrr-controller-manager"),
             _ => None,
         }
     }

@@ -52,6 +52,28 @@ pub fn is_refusal(event: &Event) -> bool {
 /// Source: core pkg/controllers/provisioning/scheduling/scheduler.go `add` (v1.14.1; since v1.7.0).
 pub fn refuses_claims(event: &Event) -> bool {
     said(event).is_some_and(|said| said.contains("pod has Dynamic Resource Allocation requirements"))
+        || finds_no_device(event)
+}
+
+/// Whether Karpenter tried to allocate what the ResourceClaim requests, and knows no instance type with such devices.
+/// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `CanAdd`,
+/// pkg/scheduling/dynamicresources/allocator.go (v1.14.1).
+pub fn finds_no_device(event: &Event) -> bool {
+    said(event)
+        .is_some_and(|said| said.contains("allocating dynamic resources, no instance type can satisfy the allocation"))
+}
+
+/// Whether it is Karpenter's word about a NodePool whose own requirements leave no instance type. Karpenter skips such a
+/// NodePool, and its messages about pods do not name it. It repeats the event every minute while pods wait.
+/// Source: core pkg/controllers/provisioning/scheduling/{scheduler,events}.go `NewScheduler`,
+/// `NoCompatibleInstanceTypes` (v1.4.0, v1.14.1, v1.15.0).
+pub fn leaves_no_type(event: &Event) -> bool {
+    event.reason == "NoCompatibleInstanceTypes"
+}
+
+/// Whether the NodePool's minValues leave none, and not its requirements as such.
+pub fn leaves_no_type_for_min_values(event: &Event) -> bool {
+    event.message.contains("due to minValues incompatibility")
 }
 
 /// The NodePools that an event of Karpenter's refuses, each with the reason. A pod that the NodePool is not for is

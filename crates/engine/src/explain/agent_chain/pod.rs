@@ -11,6 +11,7 @@ use super::proxy_skew::outdated_proxy;
 use super::room::no_room;
 use super::said::{self, SaidBy};
 use super::sandbox_ends;
+use super::waited_for;
 use super::words::{Meaning, last_words, meaning};
 use super::{reads, without_pod};
 use crate::api::{Blame, Evidence, Link, Risk};
@@ -49,6 +50,12 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Explanation {
     }
     if let Some(explanation) = waits.then(|| sandbox_ends::explained(case, node, &agent)).flatten() {
         return explanation;
+    }
+    if let Some((container, other)) = waits.then(|| waited_for::another(case, &agent)).flatten() {
+        let deeper = of_pod(case, node, other);
+        let why = format!("container {container} of pod {} waits for another, because {}", agent.name, deeper.why);
+        let link = agent.link(format!("its init container {container} waits"));
+        return Explanation { why, ..deeper }.after(link);
     }
     let (says, why) = if waits {
         let says = format!("it is not Ready (phase {})", pod.status.phase);

@@ -279,13 +279,23 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
     let offering =
         case.cluster.once(&OFFERING, resource, || case.cluster.nodes().find(offers).map(|n| n.name().to_owned()));
     if let Some(other) = offering.as_ref() {
-        let why = format!("Node {other} offers it, so something advertises it there, but not here");
-        return Explanation::unlinked(Proof::None, why, blame)
-            .fix(format!("See what advertises it on Node {other}, and make that run here too."))
-            .inspect(
-                "See what runs on the Node that offers it",
-                format!("kubectl get pods -A -o wide --field-selector spec.nodeName={other}"),
+        let own = node.status.node_info.os_image.as_str();
+        let theirs = case.cluster.node(other).map_or("", |other| other.status.node_info.os_image.as_str());
+        let (why, fix) = if own == theirs || own.is_empty() || theirs.is_empty() {
+            let why = format!("Node {other} offers it, so something advertises it there, but not here");
+            (why, format!("See what advertises it on Node {other}, and make that run here too."))
+        } else {
+            let why = format!("Node {other} with the image {theirs} offers it, but not this one with the image {own}");
+            let fix = format!(
+                "See what advertises it on Node {other}, and make that run here too. If it is part of the image, as \
+                 in Bottlerocket's NVIDIA variants, pin the image of that Node."
             );
+            (why, fix)
+        };
+        return Explanation::unlinked(Proof::None, why, blame).fix(fix).inspect(
+            "See what runs on the Node that offers it",
+            format!("kubectl get pods -A -o wide --field-selector spec.nodeName={other}"),
+        );
     }
     // Bottlerocket's NVIDIA variants start the device plugin as a service of the image.
     // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.

@@ -2,6 +2,7 @@
 
 use crate::rules::prelude::*;
 use crate::upstream::karpenter::{Provider, Version};
+use crate::upstream::unplaced::finds_no_device;
 
 rule! {
     cause: DraRequestsRefused,
@@ -26,6 +27,11 @@ fn check(case: &Case) -> Option<Opinion> {
     let karpenter = case.karpenter();
     let version = karpenter.map_or_else(String::new, |karpenter| format!(" {}", karpenter.version));
     let switch = karpenter.filter(|karpenter| case.provider() == Provider::Aws && karpenter.version >= KNOWS_DEVICES);
+    let because = if finds_no_device(told.event) {
+        "Karpenter launches a node for a ResourceClaim only if it knows an instance type with such devices"
+    } else {
+        "Karpenter skips a pod with spec.resourceClaims, even if the NodePool has room for it"
+    };
     let finding = Finding::new(
         Confidence::Certain,
         format!(
@@ -33,12 +39,7 @@ fn check(case: &Case) -> Option<Opinion> {
              such pods: NodePool {} does not grow for it.",
             pool.name()
         ),
-        Evidence::new(
-            format!("Event Pod/{name}"),
-            "message",
-            told.event.said(),
-            "Karpenter skips a pod with spec.resourceClaims, even if the NodePool has room for it",
-        ),
+        Evidence::new(format!("Event Pod/{name}"), "message", told.event.said(), because),
     );
     let finding = match (switch, karpenter) {
         (Some(karpenter), _) => {

@@ -1,9 +1,11 @@
 //! No instance type meets a NodePool's own requirements, or its volume excludes all of them, although pods wait for it.
 
+use crate::case::unplaced::Unplaced;
 use crate::explain::commands;
 use crate::objects::{NodeClass, NodePool, Requirement};
 use crate::rules::prelude::*;
 use crate::upstream::overhead::GIB;
+use crate::upstream::unplaced::leaves_no_type_for_min_values;
 use chrono::TimeDelta;
 
 rule! {
@@ -23,16 +25,8 @@ const NOT_IN_AUTO_MODE: [&str; 3] = ["nano", "micro", "small"];
 const NOT_FOR_CAPACITY: TimeDelta = TimeDelta::minutes(15);
 
 /// Instance types meet the requirements, but none is offered in the allowed places.
-fn unoffered(case: &Case, pool: &NodePool) -> Option<Opinion> {
-    let told = case.unplaced().find(|u| u.unoffered_by_itself(pool))?;
+fn unoffered(pool: &NodePool, told: &Unplaced) -> Finding {
     let name = pool.name();
-    if case.cluster.claim_events_of_pool(name).any(|e| e.reason == "InsufficientCapacityError") {
-        return None;
-    }
-    let settled = case.wait.since.checked_add_signed(NOT_FOR_CAPACITY);
-    if let Some(at) = settled.filter(|at| case.now < *at) {
-        return Some(Opinion::LookAgain(at));
-    }
     let asked: Vec<String> = pool.spec.template.spec.requirements.iter().map(Requirement::shown).collect();
     let asked = asked.join(", ");
     Finding::new(
@@ -67,7 +61,6 @@ fn unoffered(case: &Case, pool: &NodePool) -> Option<Opinion> {
             .to_owned(),
     )
     .change("Change the requirements", format!("kubectl edit nodepool {name}"))
-    .into()
 }
 
 /// More of the volume is reserved than it has, and a type with a negative amount of anything fits no pod.
@@ -157,16 +150,48 @@ fn without_gpu(case: &Case, pool: &NodePool) -> Option<Finding> {
     Some(finding)
 }
 
+/// Karpenter's word that no instance type meets the NodePool's requirements, of a pod that adds nothing to them.
+fn unmet(case: &Case, pool: &NodePool) -> Option<Evidence> {
+    let told = case.unplaced().find(|u| u.unmet_by_itself(pool))?;
+    let object = format!("Event Pod/{}", told.event.involved_object.name);
+    let because = "the pod itself requires nothing that an instance type decides";
+    Some(Evidence::new(object, "message", told.event.said(), because))
+}
+
+/// Whether EC2 refused a NodeClaim of the NodePool for capacity. Karpenter then leaves the offering out for a while.
+fn lacks_capacity(case: &Case, pool: &NodePool) -> bool {
+    case.cluster.claim_events_of_pool(pool.name()).any(|e| e.reason == "InsufficientCapacityError")
+}
+
 fn check(case: &Case) -> Option<Opinion> {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return None };
     // Another rule reports which instance types those have: `NoReservedCapacity`.
     if pool.is_reserved_only() {
         return None;
     }
-    let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else {
-        let finding = without_gpu(case, pool).or_else(|| without_storage(case, pool));
-        return finding.map(Opinion::from).or_else(|| unoffered(case, pool));
-    };
+    if let Some(said) = unmet(case, pool) {
+        return left_none(case, pool, said, false).into();
+    }
+    if let Some(finding) = without_gpu(case, pool).or_else(|| without_storage(case, pool)) {
+        return finding.into();
+    }
+    let skipped = case.unplaced().find_map(|told| told.skipped(case.cluster, pool));
+    let told = case.unplaced().find(|told| told.unoffered_by_itself(pool));
+    if skipped.is_none() && told.is_none() || lacks_capacity(case, pool) {
+        return None;
+    }
+    let settled = case.wait.since.checked_add_signed(NOT_FOR_CAPACITY);
+    if let Some(at) = settled.filter(|at| case.now < *at) {
+        return Some(Opinion::LookAgain(at));
+    }
+    let Some(event) = skipped else { return unoffered(pool, &told?).into() };
+    let object = format!("Event NodePool/{}", pool.name());
+    let said = Evidence::new(object, "message", event.said(), "Karpenter skips this NodePool for every pod");
+    left_none(case, pool, said, leaves_no_type_for_min_values(event)).into()
+}
+
+/// No instance type meets the requirements, or too few with different values do.
+fn left_none(case: &Case, pool: &NodePool, said: Evidence, of_min_values: bool) -> Finding {
     let name = pool.name();
     // A requirement that every instance type of a Linux cluster meets excludes none.
     let excludes = |r: &&Requirement| !matches!(r.key.as_str(), "kubernetes.io/os" | "karpenter.sh/capacity-type");
@@ -182,7 +207,11 @@ fn check(case: &Case) -> Option<Opinion> {
         .flat_map(|r| r.values.iter())
         .any(|value| NOT_IN_AUTO_MODE.contains(&value.rsplit('.').next().unwrap_or_default()));
     let auto = case.class().is_some_and(NodeClass::is_auto_mode) && small;
-    let why = if auto { ". EKS Auto Mode launches no nano, micro or small ones" } else { "" };
+    let why = match (auto, of_min_values) {
+        (true, _) => ". EKS Auto Mode launches no nano, micro or small ones",
+        (false, true) => ", with as many different values as their minValues require",
+        (false, false) => "",
+    };
     let finding = Finding::new(
         Confidence::Certain,
         format!("NodePool {name} launches nothing: no instance type meets its requirements ({asked}){why}."),
@@ -193,15 +222,12 @@ fn check(case: &Case) -> Option<Opinion> {
             "an instance type must meet all of them at once, and have a price in the region",
         ),
     )
-    .with(Evidence::new(
-        format!("Event Pod/{}", told.event.involved_object.name),
-        "message",
-        told.event.said(),
-        "the pod itself requires nothing that an instance type decides",
-    ))
+    .with(said)
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"));
     let fix = if auto {
         "Allow instance types of size medium or larger with more than one CPU."
+    } else if of_min_values {
+        "Lower minValues, or allow more instance types. Instance types that the region does not offer do not count."
     } else {
         "Remove the requirement that excludes the others. Look for two that no type meets together (an architecture \
          and the families of another), a type or size that the region does not have, or a misspelled value."
@@ -213,5 +239,4 @@ fn check(case: &Case) -> Option<Opinion> {
             "aws ec2 describe-instance-type-offerings --query 'InstanceTypeOfferings[].InstanceType'".to_owned(),
         )
         .change("Change the requirements", format!("kubectl edit nodepool {name}"))
-        .into()
 }

@@ -27,7 +27,8 @@ fn check(case: &Case) -> Option<Opinion> {
     let failing = case.pool().and_then(|pool| failing_round(case.cluster, pool, case.now));
     let round = failing?;
     let error = error(&round.fact.last.text);
-    let finding = definition_goes(case, round, &error)
+    let finding = panics(case, round)
+        .or_else(|| definition_goes(case, round, &error))
         .or_else(|| node_is_gone(case, round, &error))
         .or_else(|| webhook_refuses(case, round, &error))
         .or_else(|| names_no_profile(case, round, &error))
@@ -46,6 +47,9 @@ const LAUNCHES: [&str; 5] =
 
 /// The error of a round, without the text around it. For several NodeClaims, the log repeats it.
 fn error(text: &str) -> String {
+    if let Some(panic) = panicked(text) {
+        return panic.to_owned();
+    }
     let error = text.split_once("Reconciler error error=").map_or(text, |(_, error)| error);
     let error = error.split(" controller=provisioner").next().unwrap_or(error);
     let launch = LAUNCHES.iter().find_map(|begin| error.split_once(begin));
@@ -62,6 +66,13 @@ fn error(text: &str) -> String {
         }
     }
     pieces.join("; ")
+}
+
+/// What Karpenter panics with while it plans nodes. It recovers, and tries again.
+/// Source: k8s.io/apimachinery v0.32.3 pkg/util/runtime/runtime.go `logPanic`.
+fn panicked(text: &str) -> Option<&str> {
+    let (_, said) = text.split_once("Observed a panic")?.1.split_once(" panic=")?;
+    [" panicGoValue=", " reconcileID="].iter().try_fold(said, |said, field| said.split(field).next()).map(str::trim)
 }
 
 /// `Karpenter launches no node for NodePool general, nor for any other: … (14 times from … to …)`
@@ -84,6 +95,21 @@ fn is_of_launch(fact: &Fact) -> bool {
 
 fn line(fact: &Fact) -> Evidence {
     logged::told(fact, "a failing round handles no pod, or launches none of its nodes")
+}
+
+fn panics(case: &Case, round: FailingRound) -> Option<Finding> {
+    let said = panicked(&round.fact.last.text)?;
+    let why = format!("it panics while it plans nodes: {}", logged::excerpt(said));
+    // The disruption controller plans nodes too, but not for pods that wait.
+    let is_of_provisioner = round.fact.last.text.contains("controller=provisioner");
+    let confidence = if is_of_provisioner { Confidence::Likely } else { Confidence::Possible };
+    let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(
+        "Upgrade Karpenter, or go back to the version that worked: a panic is a fault of its code. If the panic is \
+         about one feature, such as capacity reservations, turn this feature off until then.",
+    );
+    Some(of_karpenter(case, finding, "Change its version, or turn the feature off", |namespace, name| {
+        format!("kubectl edit deployment -n {namespace} {name}")
+    }))
 }
 
 /// The API server accepts no new object of a kind while its definition is being deleted, which waits for the last
