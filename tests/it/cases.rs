@@ -307,6 +307,17 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("2128-cluster-security-group-does-not-admit-dns", "pods of users that resolve no name"),
     ("2130-log-agent-keeps-off-karpenter-nodes", "nothing fails where only the log agent is missing"),
     ("2144-metadata-says-401-once", "a trace of bootstrap.sh in which the metadata service answers with a page"),
+    ("2161-an-agent-that-leaves-its-dead", "one agent that suffers is named, and not what uses up the process ids"),
+    ("2164-binaries-of-no-length", "what pods print is in their logs only, of which no line is known"),
+    ("2166-wherever-the-old-program-runs", "pods of three workloads fail on one node in the same words"),
+    ("2167-shares-that-hang-since-the-upgrade", "pods that hang without an event"),
+    ("2168-a-condition-written-at-parting", "the limit of the NodePool is real, and is told too"),
+    ("2174-no-inotify-instance-left-for-kubelet", "it has been NotReady for less than five minutes"),
+    ("2175-flatcar-environment-is-read-only", "the image is named, and not what its log says"),
+    ("2184-ipv6-nodes-ask-an-ipv4-address-first", "what nodeup of kOps logs is not known"),
+    ("2185-readiness-taint-that-nobody-removes", "a Node of a node group, and a rule that is completed"),
+    ("2186-profile-sized-for-the-older-machine", "what a pod asks for is its owner's affair"),
+    ("2190-taint-remover-wants-the-control-plane", "the NodePool is told of its pod too, without the taint"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

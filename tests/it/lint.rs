@@ -874,6 +874,10 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("2146-image-without-the-network-flag", "what EC2 refuses"),
     ("2147-single-tenant-vpc", "what EC2 refuses"),
     ("2149-one-subnet-behind-a-filter", "that others join"),
+    ("2162-pods-with-an-identity-of-their-own", "pods that fail on one image only"),
+    ("2172-node-init-has-no-date", "an agent that fails on one image only"),
+    ("2175-flatcar-environment-is-read-only", "an image that no node joins with"),
+    ("2181-gpu-pool-without-any-size", "which instance types the region has"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
