@@ -313,8 +313,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("2167-shares-that-hang-since-the-upgrade", "pods that hang without an event"),
     ("2168-a-condition-written-at-parting", "the limit of the NodePool is real, and is told too"),
     ("2174-no-inotify-instance-left-for-kubelet", "it has been NotReady for less than five minutes"),
-    ("2175-flatcar-environment-is-read-only", "the image is named, and not what its log says"),
-    ("2184-ipv6-nodes-ask-an-ipv4-address-first", "what nodeup of kOps logs is not known"),
     ("2185-readiness-taint-that-nobody-removes", "a Node of a node group, and a rule that is completed"),
     ("2186-profile-sized-for-the-older-machine", "what a pod asks for is its owner's affair"),
     ("2190-taint-remover-wants-the-control-plane", "the NodePool is told of its pod too, without the taint"),

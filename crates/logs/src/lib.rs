@@ -24,6 +24,7 @@ mod oops;
 mod pattern;
 mod quoted;
 mod reader;
+mod repeated;
 mod script_end;
 pub mod selinux;
 mod systemd;

@@ -12,6 +12,7 @@ use crate::lease::NETWORKD;
 use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::oops::oops;
 use crate::quoted::{named as quoted, shown};
+use crate::repeated;
 use crate::script_end::script_end;
 use crate::selinux::{audited_at, is_refusal};
 use crate::table::{
@@ -310,6 +311,8 @@ struct OneFile<'f> {
     last_words: LastWords,
     /// The boot of which a machine's own file tells.
     boot: Boot,
+    /// What a program that no table knows says until the file ends.
+    repeated: Option<Fact>,
     /// Whether user data may have run in that boot.
     early: Early,
     /// The process that ended last as another program than the kubelet, in a file whose lines name none.
@@ -346,6 +349,7 @@ impl<'f> OneFile<'f> {
             known: 0,
             last_words: LastWords::default(),
             boot: Boot::default(),
+            repeated: None,
             early: Early::default(),
             ended: None,
             last_error: None,
@@ -470,6 +474,10 @@ impl<'f> OneFile<'f> {
         /// What comes after an error while a program ends.
         const FEW: u64 = 20;
         self.end_panic();
+        if self.of.is_none() && self.program.is_none() {
+            self.repeated = repeated::error(self.boot.before(u64::MAX), self.name, self.year);
+            self.known += u64::from(self.repeated.is_some());
+        }
         let Some(Said { line: number, time, message }) = self.last_error.take() else { return };
         if self.of.is_some_and(|of| of.runs_at.is_some()) {
             return;
@@ -725,6 +733,11 @@ impl<'f> OneFile<'f> {
         }
         if let Some(journey) = self.subjects.get_mut(&machine) {
             std::mem::take(&mut self.boot).tell(journey);
+        }
+        if let Some(fact) = self.repeated.take() {
+            let journey = self.subjects.entry(machine).or_default();
+            let goes_on = journey.milestones.contains_key(&Phase::KubeletUp) || !journey.facts.is_empty();
+            journey.facts.extend((!goes_on).then_some(fact));
         }
         let mut out = Vec::new();
         for (whose, mut journey) in self.subjects {
