@@ -325,7 +325,7 @@ fn split<'w>(
     let (failing, well_on) = (nodes(&failing), nodes(&well));
     // A container's image may not be built for an architecture, which is nothing that a machine image lacks.
     let is_container = matches!(failure.part, Part::Container { .. });
-    if is_container && !failure.is_of_runtime && are_of_other_architecture(cluster, &failing, &well_on) {
+    if is_container && !failure.is_of_runtime && differ(cluster, &failing, &well_on, "kubernetes.io/arch") {
         return None;
     }
     Some(ByImage {
@@ -342,14 +342,13 @@ fn split<'w>(
     })
 }
 
-/// Whether all of these Nodes have another architecture than all of those.
-fn are_of_other_architecture(cluster: &ClusterState, these: &BTreeSet<String>, those: &BTreeSet<String>) -> bool {
-    let of = |nodes: &BTreeSet<String>| -> BTreeSet<String> {
-        let nodes = nodes.iter().filter_map(|name| cluster.node(name));
-        nodes.filter_map(|node| node.metadata.label("kubernetes.io/arch")).map(str::to_owned).collect()
+/// Whether all Nodes on one side have another value of this label than all on the other.
+pub fn differ(cluster: &ClusterState, one: &BTreeSet<String>, other: &BTreeSet<String>, label: &str) -> bool {
+    let values = |nodes: &BTreeSet<String>| -> BTreeSet<&str> {
+        nodes.iter().filter_map(|name| cluster.node(name)?.metadata.label(label)).collect()
     };
-    let (these, those) = (of(these), of(those));
-    !these.is_empty() && !those.is_empty() && these.is_disjoint(&those)
+    let (one, other) = (values(one), values(other));
+    !one.is_empty() && !other.is_empty() && one.is_disjoint(&other)
 }
 
 pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {

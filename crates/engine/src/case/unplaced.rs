@@ -184,12 +184,13 @@ impl<'w> Unplaced<'w> {
     /// Karpenter's word that it skips the NodePool for every pod, because the NodePool's own requirements leave no
     /// instance type. The pod could have a node of it otherwise.
     pub fn skipped(&self, cluster: &'w ClusterState, pool: &NodePool) -> Option<&'w Event> {
-        let pod = self.pod.filter(|pod| self.refusal == PlacementObstacle::PassedOver && admits(pool, pod))?;
+        let pod = self.pod.filter(|_| self.refusal == PlacementObstacle::PassedOver)?;
         let said = cluster.events("NodePool", pool.name()).filter(|event| unplaced::leaves_no_type(event));
         let newest = said.max_by_key(|event| event.last_seen())?;
         // Since then somebody may have repaired the NodePool, and the pod waits for another reason.
         let is_told_since = self.event.last_seen().is_none_or(|at| unplaced::is_repeated(newest, at));
-        (is_told_since && newest.last_seen() >= pod.metadata.creation_timestamp).then_some(newest)
+        let is_of_pod = newest.last_seen() >= pod.metadata.creation_timestamp;
+        (is_told_since && is_of_pod && admits(pool, pod)).then_some(newest)
     }
 
     /// Whether what meets the NodePool's own requirements is offered nowhere that they allow: the pod adds to them

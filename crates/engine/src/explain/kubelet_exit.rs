@@ -61,7 +61,7 @@ impl<'w> KubeletStart<'w> {
             ),
         )
         .with(Evidence::new(case.subject(), "status.imageID", &self.claim.status.image_id, kubelet.why))
-        .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(self.text, span))
+        .blaming(Blame::class(class).field("spec.userData").at(self.text, span))
         .fix(fix)
         .change(step, format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))
         .into()

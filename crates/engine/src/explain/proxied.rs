@@ -2,6 +2,7 @@
 
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
+use crate::explain::commands;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::proxy;
 use crate::objects::Node;
@@ -49,15 +50,14 @@ pub(crate) fn explained(case: &Case, node: &Node, refused: &Explanation) -> Opti
         let text = class.spec.user_data.as_deref()?;
         let (start, name) = proxy::in_text(text)?;
         let span = Span { start, end: start + name.len() };
-        let blame = Blame::object(&class.api_version, &class.kind, class.name());
-        Some((blame.field("spec.userData").at(text, span), format!("{} {}", class.kind, class.name())))
+        let blame = Blame::class(class);
+        Some((blame.field("spec.userData").at(text, span), class))
     };
     let explanation = if let Some((blame, class)) = of_text() {
-        let fix = format!("{exceptions}, in userData of {class}. New nodes will be correct, so replace this one.");
-        let (object, edit) = (class.replacen(' ', "/", 1), format!("kubectl edit {}", class.to_ascii_lowercase()));
-        Explanation::new(Proof::Lasting, why, blame, Link::new(object, answers))
-            .fix(fix)
-            .change("Correct userData. New nodes will be correct", edit)
+        let (kind, name) = (&class.kind, class.name());
+        Explanation::new(Proof::Lasting, why, blame, Link::new(format!("{kind}/{name}"), answers))
+            .fix(format!("{exceptions}, in userData of {kind} {name}. New nodes will be correct, so replace this one."))
+            .change("Correct userData. New nodes will be correct", commands::edit(class))
     } else {
         let blame = Blame::object("v1", "Node", name);
         Explanation::new(Proof::Open, why, blame, Link::new(format!("Node/{name}"), answers))

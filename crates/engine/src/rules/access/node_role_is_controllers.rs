@@ -40,7 +40,7 @@ fn check(case: &Case) -> Option<Opinion> {
         arn,
         "a role for IRSA trusts a ServiceAccount, not ec2.amazonaws.com",
     ))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.role"))
+    .blaming(Blame::class(class).field("spec.role"))
     .fix(format!(
         "Set spec.role of {} {name} to the node role (often KarpenterNodeRole-CLUSTER). Never map the controller's \
          role in aws-auth or with an access entry: every pod on those nodes could then launch and terminate instances.",

@@ -1,10 +1,9 @@
 //! Pods fail on every Ready Node with one image, at a step that succeeds on Nodes with another.
 
-use crate::case::by_image::{ByImage, by_image};
+use crate::case::by_image::{ByImage, by_image, differ};
 use crate::explain::agent_chain::last_words;
 use crate::facts::kernel_module;
 use crate::rules::prelude::*;
-use std::collections::BTreeSet;
 
 rule! {
     cause: PodsFailOnImage,
@@ -79,12 +78,6 @@ fn rivals(case: &Case, found: &ByImage) -> Vec<&'static str> {
         ("node.kubernetes.io/instance-type", "instance type"),
         ("topology.kubernetes.io/zone", "zone"),
     ];
-    let values = |nodes: &BTreeSet<String>, key: &str| -> BTreeSet<&str> {
-        nodes.iter().filter_map(|name| case.cluster.node(name)?.metadata.label(key)).collect()
-    };
-    let differs = |key: &str| {
-        let (failing, well) = (values(&found.failing, key), values(&found.well, key));
-        !failing.is_empty() && !well.is_empty() && failing.is_disjoint(&well)
-    };
+    let differs = |key: &str| differ(case.cluster, &found.failing, &found.well, key);
     LABELS.into_iter().filter(|(key, _)| differs(key)).map(|(_, what)| what).collect()
 }

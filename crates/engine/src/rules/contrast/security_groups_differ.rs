@@ -71,7 +71,7 @@ fn check(case: &Case) -> Option<Opinion> {
         shown(group),
         "nodes of this class join",
     ))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.securityGroupSelectorTerms"))
+    .blaming(Blame::class(class).field("spec.securityGroupSelectorTerms"))
     .fix(
         "Select the cluster's security group. Or open 443 to the control plane and 10250 from it in the selected \
          group, and let the control plane's group admit it too.",

@@ -149,7 +149,7 @@ fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, b
         format!("by its name this is one of {}", system(built_for)),
     ))
     .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, span))
+    .blaming(Blame::class(class).field("spec.userData").at(text, span))
     .fix(format!(
         "Write {} instead. Or set amiFamily to the image's family ({}), so that Karpenter writes it.",
         reads(built_for),

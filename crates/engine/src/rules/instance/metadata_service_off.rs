@@ -44,7 +44,7 @@ fn check(case: &Case) -> Option<Opinion> {
             "user data, the node's name and the role's credentials all come from the metadata service",
         ),
     )
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.metadataOptions.httpEndpoint"))
+    .blaming(Blame::class(class).field("spec.metadataOptions.httpEndpoint"))
     .fix(format!(
         "Set httpEndpoint of {} {name} to enabled. To keep pods away from the service, leave httpPutResponseHopLimit \
          at 1.",

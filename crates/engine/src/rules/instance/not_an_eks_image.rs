@@ -47,7 +47,7 @@ fn check(case: &Case) -> Option<Opinion> {
         ),
     )
     .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
+    .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
     .fix(
         "Select an EKS-optimized image, best by alias (al2023@VERSION, bottlerocket@VERSION). A name pattern such as \
          al2023-* takes the newest image of any kind.",

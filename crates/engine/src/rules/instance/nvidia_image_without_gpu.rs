@@ -65,7 +65,7 @@ fn check(case: &Case) -> Option<Opinion> {
         format!("{FAMILY}={family}, no {GPUS}"),
         "the instance type has no GPU",
     ))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
+    .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
     .fix(
         "Select the standard variant for nodes without a GPU: with an alias, because Karpenter then chooses the \
          variant that fits the instance, or in a separate node class.",

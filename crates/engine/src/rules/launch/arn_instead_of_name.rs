@@ -53,7 +53,7 @@ fn check(case: &Case) -> Option<Opinion> {
             "Karpenter launches nothing until this is True",
         )
     }))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field(field.clone()))
+    .blaming(Blame::class(class).field(field.clone()))
     .fix(format!("Write {own:?} in {field} of {} {name}.", class.kind))
     .change(format!("Write {own} there (Karpenter tries again by itself)"), commands::edit(class))
     .into()

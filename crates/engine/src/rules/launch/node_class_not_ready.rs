@@ -86,13 +86,13 @@ fn check(case: &Case) -> Option<Opinion> {
             "the dry run of a launch fails on it, and Karpenter writes a refusal that is not about its permissions \
              only to its log",
         ));
-        Some(Box::new(Blame::object(&class.api_version, &class.kind, name).field(volume.field.clone())))
+        Some(Box::new(Blame::class(class).field(volume.field.clone())))
     } else if let Some(slip) = &slip {
         finding = finding.with(slip.told_by.clone());
         Some(Box::new(Blame::class(class).field(slip.field)))
     } else {
         let of_field = blame(case, class, &failing).or_else(|| tried_in_vain(case, class, &failing));
-        Some(Box::new(of_field.unwrap_or_else(|| Blame::object(&class.api_version, &class.kind, name))))
+        Some(Box::new(of_field.unwrap_or_else(|| Blame::class(class))))
     };
     finding = finding.fix(match (volume, &logged) {
         _ if ended.is_some() => ANOTHER_ALIAS.to_owned(),

@@ -47,9 +47,6 @@ const LAUNCHES: [&str; 5] =
 
 /// The error of a round, without the text around it. For several NodeClaims, the log repeats it.
 fn error(text: &str) -> String {
-    if let Some(panic) = panicked(text) {
-        return panic.to_owned();
-    }
     let error = text.split_once("Reconciler error error=").map_or(text, |(_, error)| error);
     let error = error.split(" controller=provisioner").next().unwrap_or(error);
     let launch = LAUNCHES.iter().find_map(|begin| error.split_once(begin));

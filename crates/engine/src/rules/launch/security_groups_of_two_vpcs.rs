@@ -53,7 +53,7 @@ fn check(case: &Case) -> Option<Opinion> {
         launched.shown(),
         "EC2's own words are only in Karpenter's log",
     ))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field(field))
+    .blaming(Blame::class(class).field(field))
     .fix("Select the security groups by id, or by a tag that only the groups of the cluster's VPC have.")
     .inspect(
         "See their VPCs",

@@ -82,7 +82,7 @@ fn check(case: &Case) -> Option<Opinion> {
         resource.name,
         shown(wanted / resource.unit),
     );
-    let blame = Blame::object(&class.api_version, &class.kind, name);
+    let blame = Blame::class(class);
     let blame = match (&largest.origin, class.spec.user_data.as_deref()) {
         (Origin::UserData(span), Some(text)) => blame.field("spec.userData").at(text, *span),
         (Origin::NodeClass(field), _) => blame.field(field),

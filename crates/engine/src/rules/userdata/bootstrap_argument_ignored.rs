@@ -65,7 +65,7 @@ fn check(case: &Case) -> Option<Opinion> {
         ),
     )
     .with_all(question.evidence(case))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, argument.span))
+    .blaming(Blame::class(class).field("spec.userData").at(text, argument.span))
     .fix(fix)
     .change("Correct userData. New nodes will be correct", format!("kubectl edit ec2nodeclass {name}"))
     .into()

@@ -71,7 +71,7 @@ fn check(case: &Case) -> Option<Opinion> {
         ),
     )
     .with_all(question.evidence(case))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, span));
+    .blaming(Blame::class(class).field("spec.userData").at(text, span));
     if custom {
         finding
             .fix(format!("Pass --register-with-taints={UNREGISTERED_TAINT}:NoExecute to the kubelet in userData."))

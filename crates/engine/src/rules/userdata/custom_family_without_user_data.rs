@@ -42,7 +42,7 @@ fn check(case: &Case) -> Option<Opinion> {
         class.family_name(),
         "for every other family Karpenter writes the bootstrap itself",
     ))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
+    .blaming(Blame::class(class).field("spec.userData"))
     .fix("Write the bootstrap into userData, or set amiFamily to the family of the image, so that Karpenter writes it.")
     .change("Set amiFamily or userData", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))
     .ask_aws(

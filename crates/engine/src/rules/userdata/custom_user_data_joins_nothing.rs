@@ -126,7 +126,7 @@ fn check(case: &Case) -> Option<Opinion> {
         None => finding,
     };
     let finding = finding
-        .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
+        .blaming(Blame::class(class).field("spec.userData"))
         .fix(
             "Set amiFamily to what the image is built from, so that Karpenter adds the bootstrap to this user data, or \
              write it there: for AL2023 a NodeConfig with the cluster's name, endpoint, certificate and CIDR.",

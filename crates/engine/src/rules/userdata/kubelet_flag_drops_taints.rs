@@ -53,7 +53,7 @@ fn check(case: &Case) -> Option<Opinion> {
         ),
     )
     .with_all(question.evidence(case))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, argument.span))
+    .blaming(Blame::class(class).field("spec.userData").at(text, argument.span))
     .fix("Take the flag out of userData and declare the taint in the NodePool's taints or startupTaints.")
     .change("Remove the flag. New nodes will be correct, but not this one", format!("kubectl edit ec2nodeclass {name}"))
     .change(

@@ -41,7 +41,7 @@ fn check(case: &Case) -> Option<Opinion> {
     let (kind, name) = (class.kind.to_ascii_lowercase(), class.name());
     let object = format!("{}/{name}", class.kind);
     let exits = "on which the kubelet exits since Kubernetes 1.35 (failCgroupV1), so the machine never joins";
-    let blame = Blame::object(&class.api_version, &class.kind, name);
+    let blame = Blame::class(class);
     let finding = match (by_text, image) {
         (Some((span, text)), _) => {
             let place = source_text::position(text, span.start);

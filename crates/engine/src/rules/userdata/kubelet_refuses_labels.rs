@@ -47,7 +47,7 @@ fn check(case: &Case) -> Option<Opinion> {
             ),
         ),
     )
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, *span))
+    .blaming(Blame::class(class).field("spec.userData").at(text, *span))
     .fix(fix(case, &refused))
     .change("Rename or remove the label", format!("kubectl edit ec2nodeclass {name}"))
     .into()

@@ -88,7 +88,7 @@ fn check(case: &Case) -> Option<Opinion> {
             ),
         )
     }))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
+    .blaming(Blame::class(class).field("spec.userData").at(text, defect.span))
     .fix(format!("Correct userData of {} {name} at line {}{remedy}.", class.kind, place.line))
     .change("Correct userData. New nodes will be correct", format!("kubectl edit ec2nodeclass {name}"));
     if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }

@@ -92,7 +92,7 @@ fn in_another_region(case: &Case) -> Option<Finding> {
             zone,
             "the instance runs here, and no other region knows it",
         ))
-        .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, told.span))
+        .blaming(Blame::class(class).field("spec.userData").at(text, told.span))
         .fix("Take settings.aws.region out: Bottlerocket reads its region from the instance itself.")
         .change("Take it out", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
     )
@@ -123,7 +123,7 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
         own,
         "Karpenter launches nodes for this cluster",
     ))
-    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, named.span))
+    .blaming(Blame::class(class).field("spec.userData").at(text, named.span))
     .fix("Name this cluster in userData, with its endpoint and certificate authority.")
     .change("Correct the name", format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))
 }
