@@ -28,7 +28,7 @@ use crate::operator::health::server::{self, Health};
 use crate::operator::lease::{Candidate, Election, Leads};
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::{Task, Work};
-use crate::operator::watch::{Access, Pods, Unwatched, Watches};
+use crate::operator::watch::{Access, Pods, Unwatched, Watches, api_server};
 use crate::report::{self, Background};
 use chrono::{DateTime, SubsecRound, Utc};
 use engine::api::judged::JudgedBy;
@@ -179,6 +179,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     // A panic in one of these tasks ends the operator, as a panic in a watch does.
     let beside = watches.tasks();
     beside.spawn(settle_the_time(client.clone(), Arc::clone(&clock)));
+    beside.spawn(api_server::follow(client.clone(), changes.clone()));
     let limits = options.remediation;
     let remedies = Remedies::start(client.clone(), &identity, leads.clone(), limits, Arc::clone(&metrics), beside);
     let node_conditions = NodeConditions::start(options.node_condition, client.clone(), leads.clone(), beside);
@@ -541,7 +542,8 @@ impl Operator<'_> {
             | Change::Removed { .. }
             | Change::Diagnosis(_)
             | Change::DiagnosisGone(_)
-            | Change::DiagnosesListed(_) => {}
+            | Change::DiagnosesListed(_)
+            | Change::ApiServer(_) => {}
         }
     }
 

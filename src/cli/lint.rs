@@ -149,9 +149,8 @@ fn of_cluster(args: &Lint) -> ExitCode {
     if let Err(error) = ask_aws_about_images_of(&args.aws, &mut state) {
         return fail(&error, BAD_INPUT);
     }
-    let serves = state.api_server().version.as_deref().and_then(|version| minor(version).ok());
     let named = Target { kubernetes: args.kubernetes, karpenter: args.karpenter };
-    let report = lint::lint_cluster(&mut state, named, serves, now, &|| ());
+    let report = lint::lint_cluster(&mut state, named, now, &|| ());
     report.notes.iter().for_each(|note| complain(note));
     if report.looked_at == 0 {
         complain("nothing to lint: the cluster has no EC2NodeClass, NodePool or ConfigMap kube-system/aws-auth");

@@ -4,6 +4,7 @@
 //! when it appears it is picked up without a restart.
 
 mod access;
+pub mod api_server;
 mod ask;
 mod demand;
 mod known;

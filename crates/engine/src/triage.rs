@@ -36,8 +36,9 @@ use crate::cluster_state::{Availability, ClusterState, Subject, Touched};
 use crate::diagnose::log_source::{self, LogSource};
 use crate::diagnose::{self, Judgement};
 use crate::lint::LintFinding;
-use crate::objects::Node;
 use crate::objects::input::{Input, Object};
+use crate::objects::sink::Sink;
+use crate::objects::{ApiServerFacts, Node};
 use crate::remediation::Remark;
 use change::{Change, ReadFailure};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -270,6 +271,7 @@ impl Triage {
             Change::Diagnosis(diagnosis) => self.take_diagnosis(*diagnosis),
             Change::DiagnosisGone(name) => self.miss_diagnosis(&name),
             Change::DiagnosesListed(names) => self.take_list(&names),
+            Change::ApiServer(facts) => self.take_api_server(facts, now),
             Change::Unreadable { .. } | Change::Source { .. } => {}
         }
     }
@@ -352,6 +354,17 @@ impl Triage {
         if let Some(node) = self.cluster.node(node) {
             self.schedule.touch([machine(&self.cluster, node)]);
         }
+    }
+
+    /// An upgrade of the cluster changes what fits it: kubelets, and the configuration of new nodes.
+    fn take_api_server(&mut self, facts: ApiServerFacts, now: DateTime<Utc>) {
+        if *self.cluster.api_server() == facts {
+            return;
+        }
+        self.cluster.of_api_server(facts);
+        self.configuration += 1;
+        self.standing.change(now);
+        self.schedule.take(Touched::Everything);
     }
 
     fn take_access(&mut self, identity: &Identity, answer: Result<Box<Object>, ReadFailure>, now: DateTime<Utc>) {

@@ -49,6 +49,7 @@ impl Sink for ClusterState {
     }
 
     fn of_api_server(&mut self, facts: ApiServerFacts) {
+        self.derived = Derived::default();
         self.api_server = facts;
     }
 }

@@ -14,14 +14,8 @@ use chrono::{DateTime, Utc};
 /// they contradict is none. Calls `tells` after each node class, because many take long.
 ///
 /// A class or NodePool whose status already says that it fails is left to `diagnose`. `named` has the versions of an
-/// upgrade. `serves` is the minor version of Kubernetes 1 that the cluster has now.
-pub fn lint_cluster(
-    state: &mut ClusterState,
-    named: Target,
-    serves: Option<u32>,
-    now: DateTime<Utc>,
-    tells: &dyn Fn(),
-) -> Report {
+/// upgrade; without them, the version counts that the API server has now.
+pub fn lint_cluster(state: &mut ClusterState, named: Target, now: DateTime<Utc>, tells: &dyn Fn()) -> Report {
     let mut report = Report { upgrade: Upgrade::to(named), ..Report::default() };
     if state.is_before_machines() {
         report.notes.push("Karpenter before 0.32 is not checked".to_owned());
@@ -35,7 +29,7 @@ pub fn lint_cluster(
     }
     // The machines that do not exist are no answer of the API server, and nothing that is known of the others changes.
     let aside = state.set_aside();
-    let target = Target { kubernetes: named.kubernetes.or(serves), ..named };
+    let target = Target { kubernetes: named.kubernetes.or(state.api_server().minor()), ..named };
     let mut cluster = Cluster { state: std::mem::take(state), target, is_live: true, ..Cluster::default() };
     let mistakes = cluster.mistakes(Vec::new(), now, &mut report.notes, tells);
     *state = cluster.state;
@@ -149,7 +143,7 @@ mod tests {
     }
 
     fn found(objects: &[(Input, Value)]) -> Vec<LintFinding> {
-        lint_cluster(&mut cluster(objects), Target::default(), None, now(), &|| ()).findings
+        lint_cluster(&mut cluster(objects), Target::default(), now(), &|| ()).findings
     }
 
     fn causes(findings: &[LintFinding]) -> Vec<&str> {
@@ -175,17 +169,13 @@ mod tests {
         state.mark(Input::NodeClaims, Availability::Missing("not permitted".to_owned()));
         let claims = |state: &ClusterState, not_known: usize| *state.once(&CLAIMS, "", || not_known);
         assert_eq!(claims(&state, 0), 0);
-        let first = lint_cluster(&mut state, Target::default(), None, now(), &|| ());
+        let first = lint_cluster(&mut state, Target::default(), now(), &|| ());
         assert_eq!(first.looked_at, 2);
         assert_eq!((state.claims().count(), state.nodes().count()), (0, 0));
         assert_eq!(state.missing(Input::NodeClaims), Some("not permitted"));
         assert_eq!(claims(&state, 1), 0, "what was derived before is not computed again");
         assert!(state.class("EC2NodeClass", "batch").is_some() && state.pool("batch").is_some());
-        assert_eq!(
-            lint_cluster(&mut state, Target::default(), None, now(), &|| ()),
-            first,
-            "a second check finds the same"
-        );
+        assert_eq!(lint_cluster(&mut state, Target::default(), now(), &|| ()), first, "a second check finds the same");
     }
 
     #[test]

@@ -91,7 +91,7 @@ fn about(object: &Object, mut state: ClusterState, now: DateTime<Utc>) -> Vec<Li
         Object::NodePool(_) => "NodePool",
         _ => "ConfigMap",
     };
-    let mut findings = lint_cluster(&mut state, Target::default(), None, now, &|| ()).findings;
+    let mut findings = lint_cluster(&mut state, Target::default(), now, &|| ()).findings;
     let name = &object.meta().name;
     findings.retain(|finding| {
         let blame = &finding.blame;
@@ -106,7 +106,9 @@ mod tests {
     use crate::cluster_state::ClusterState;
     use crate::cluster_state::surroundings::Surroundings;
     use crate::lint::LintFinding;
+    use crate::objects::ApiServerFacts;
     use crate::objects::input::{Input, Object};
+    use crate::objects::sink::Sink;
     use chrono::{DateTime, Utc};
     use serde_json::{Value, json};
 
@@ -190,6 +192,20 @@ mod tests {
         // The mistake is the stored class's, which whoever applies the NodePool does not change.
         let stored = cluster([class(MISTAKE)]);
         assert_eq!(causes(&found(&pool("spot"), &stored)), [""; 0]);
+    }
+
+    #[test]
+    fn a_class_is_judged_for_the_version_that_the_cluster_has() {
+        let of_version = |version: Option<&str>| {
+            let mut state = ClusterState::default();
+            let version = version.map(str::to_owned);
+            state.of_api_server(ApiServerFacts { address: None, version });
+            state.surroundings().unwrap()
+        };
+        let reviewed = class("    - --pod-infra-container-image=pause\n");
+        assert_eq!(causes(&found(&reviewed, &of_version(Some("v1.35.1")))), ["KubeletFlagRemoved"]);
+        assert_eq!(causes(&found(&reviewed, &of_version(Some("v1.34.5")))), [""; 0]);
+        assert_eq!(causes(&found(&reviewed, &of_version(None))), [""; 0]);
     }
 
     #[test]

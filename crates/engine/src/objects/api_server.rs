@@ -8,3 +8,10 @@ pub struct ApiServerFacts {
     /// Its own version: `v1.34.2-eks-ecaa3a6`.
     pub version: Option<String>,
 }
+
+impl ApiServerFacts {
+    /// 34 of `v1.34.2-eks-ecaa3a6`.
+    pub fn minor(&self) -> Option<u32> {
+        self.version.as_deref()?.strip_prefix("v1.")?.split('.').next()?.parse().ok()
+    }
+}

@@ -1,6 +1,7 @@
 //! What the watches of a cluster say, as the operator takes it in.
 
 use crate::api::NodeDiagnosis;
+use crate::objects::ApiServerFacts;
 use crate::objects::input::{Input, Object};
 pub use crate::objects::watched::Watched;
 use readers::aws_auth::identity::Identity;
@@ -25,6 +26,8 @@ pub enum Change {
     Pods { node: String, pods: Result<Vec<Object>, ReadFailure> },
     /// Whether somebody may create Nodes, or why that could not be asked.
     Access { identity: Identity, answer: Result<Box<Object>, ReadFailure> },
+    /// What the API server says of itself.
+    ApiServer(ApiServerFacts),
     /// How far a source is.
     Source { what: Watched, name: String, state: SourceState },
 }

@@ -121,7 +121,7 @@ impl Standing {
     ) -> Vec<FindingNotice> {
         self.changed = None;
         let mut found = BTreeMap::new();
-        for finding in lint::lint_cluster(cluster, upgrade::Target::default(), None, now, tells).findings {
+        for finding in lint::lint_cluster(cluster, upgrade::Target::default(), now, tells).findings {
             let Some(target) = target(&finding, cluster) else { continue };
             found.insert(introduced::key(&finding), Found { finding, target });
         }
@@ -203,6 +203,7 @@ fn target(finding: &LintFinding, cluster: &ClusterState) -> Option<Target> {
 mod tests {
     use super::{FindingNotice, QUIET};
     use crate::case::stage::Thresholds;
+    use crate::objects::ApiServerFacts;
     use crate::objects::input::{Input, Object};
     use crate::triage::change::Change;
     use crate::triage::{Keep, Order, Triage};
@@ -295,6 +296,22 @@ mod tests {
         apply(&mut triage, Input::NodeClasses, class(MISTAKE, 0), at(100));
         apply(&mut triage, Input::NodePools, pool(), at(100));
         assert_eq!((triage.next_check(), check(&mut triage, at(200))), (None, Vec::new()));
+    }
+
+    #[test]
+    fn an_upgrade_of_the_cluster_is_checked_too() {
+        let upgraded = |version: &str| {
+            let version = Some(version.to_owned());
+            Change::ApiServer(ApiServerFacts { address: None, version })
+        };
+        let mut triage = of_class(class("    - --container-runtime=remote\n", 0));
+        triage.take(upgraded("v1.26.5-eks-ecaa3a6"), at(1));
+        assert_eq!(check(&mut triage, at(11)), []);
+        triage.take(upgraded("v1.27.1-eks-ecaa3a6"), at(20));
+        let notices = check(&mut triage, at(31));
+        assert_eq!(notices.iter().map(|notice| &*notice.cause).collect::<Vec<_>>(), ["KubeletFlagRemoved"]);
+        triage.take(upgraded("v1.27.1-eks-ecaa3a6"), at(40));
+        assert_eq!(triage.next_check(), None);
     }
 
     #[test]
