@@ -36,7 +36,7 @@ use crate::objects::input::Input;
 use crate::rules::{self, Rule};
 use crate::suspects;
 use crate::upstream::former_words::Words;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use survey::Survey;
 
 /// The result of judging one subject.
@@ -101,7 +101,12 @@ struct Evaluated {
     look_again: Option<DateTime<Utc>>,
 }
 
+/// No rule waits longer before it can tell. A later moment was reckoned from a time in the future, which a clock that is
+/// wrong has written, and nothing waits for it.
+const LATEST_LOOK: TimeDelta = TimeDelta::hours(1);
+
 fn evaluate(case: &Case, is_wanted: impl Fn(&Rule) -> bool) -> Evaluated {
+    let latest = case.wait.proven.checked_mul(2).and_then(|long| case.now.checked_add_signed(LATEST_LOOK.max(long)));
     let mut evaluated = Evaluated { findings: Vec::new(), ruled_out: Vec::new(), look_again: None };
     let of_stage = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules);
     for &rule in of_stage.filter(|rule| is_wanted(rule)) {
@@ -110,6 +115,7 @@ fn evaluate(case: &Case, is_wanted: impl Fn(&Rule) -> bool) -> Evaluated {
             Opinion::RuledOut { because, witness } => {
                 evaluated.ruled_out.push(RuledOut { cause: rule.cause.into(), because, witness: witness.into() });
             }
+            Opinion::LookAgain(at) if latest.is_some_and(|latest| at > latest) => {}
             Opinion::LookAgain(at) => evaluated.look_again = evaluated.look_again.into_iter().chain([at]).min(),
             Opinion::Found(finding) => evaluated.findings.push((rule, case.within_what_is_known(*finding))),
         }

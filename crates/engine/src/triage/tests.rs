@@ -624,6 +624,22 @@ fn a_node_without_provider_id_is_news_for_every_claim_that_waits_for_one() {
 }
 
 #[test]
+fn a_node_that_claims_to_come_from_the_future_holds_up_no_verdict() {
+    let causes = |created: DateTime<Utc>| {
+        let mut triage = started(Vec::new());
+        let conditions =
+            [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
+        triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
+        let anonymous =
+            json!({ "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": created }, "spec": {} });
+        triage.take(applied(Input::Nodes, anonymous), at(6, 0));
+        writes(triage.look(at(6, 0))).iter().filter_map(|w| Some(w.diagnosis.cause()?.to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(at(6, 0)), [""; 0], "the cloud controller may only be about to set its providerID");
+    assert_eq!(causes(at(24 * 60, 0)), ["Unknown"]);
+}
+
+#[test]
 fn our_own_events_are_no_evidence() {
     let mut triage = started(Vec::new());
     let event = json!({
