@@ -420,7 +420,7 @@ impl Cluster {
             let is_refused = |field: &str| flaws.iter().any(|(own, _)| own.blame.field.as_deref() == Some(field));
             let of_schedules = schedule::flaws(&blame, &object, piece, &|field| is_told(field) || is_refused(field));
             flaws.extend(of_schedules);
-            flaws.extend(overlay::flaws(&blame, &object, piece));
+            flaws.extend(overlay::version(&blame, &object, piece));
             report.findings.extend(flaws.into_iter().map(|(mistake, place)| mistake.at(&piece.file, place)));
         }
     }
@@ -441,6 +441,7 @@ impl Cluster {
             tells();
         }
         mistakes.extend(self.state.pools().flat_map(|pool| self.of_pool(pool)));
+        mistakes.extend(self.of_overlays());
         mistakes.append(&mut self.unread_auth);
         mistakes.extend(self.of_kinds());
         let own: Vec<Mistake> =
@@ -633,6 +634,15 @@ impl Cluster {
                 fix,
                 "spec.template.spec.nodeClassRef.name".to_owned(),
             ));
+        }
+        mistakes
+    }
+
+    fn of_overlays(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        for overlay in self.state.node_overlays() {
+            let blame = Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", overlay.name());
+            mistakes.extend(overlay::flaws(overlay).into_iter().map(|flaw| of_flaw(flaw, blame.clone())));
         }
         mistakes
     }

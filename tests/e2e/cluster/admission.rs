@@ -130,6 +130,17 @@ fn kubectl_shows_the_mistake_however_the_object_is_written_and_a_harmless_one_ha
     let corrected = said(server_side, &class("created", FINE));
     assert!(!corrected.contains("nodewhy"), "{corrected}");
 
+    let overlay = |name: &str, resource: &str| {
+        json!({
+            "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": name},
+            "spec": {"requirements": [{"key": "karpenter.sh/nodepool", "operator": "Exists"}], "capacity": {resource: "4"}},
+        })
+    };
+    let of_ec2 = said(create, &overlay("network", "vpc.amazonaws.com/efa"));
+    assert!(of_ec2.contains("Warning: ") && of_ec2.contains("CapacityOfEc2"), "{of_ec2}");
+    let own = said(create, &overlay("fuse", "smarter-devices/fuse"));
+    assert!(!own.contains("nodewhy"), "{own}");
+
     // The template is spelled EC2PrivateDNSName.
     let map_roles = "- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n  \
         username: system:node:{{EC2PrivateDnsName}}\n  groups: [system:bootstrappers, system:nodes]\n";

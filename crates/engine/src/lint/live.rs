@@ -61,11 +61,14 @@ fn texts(state: &ClusterState) -> Vec<(Blame, Option<&str>)> {
     let classes = classes.map(|class| (Blame::class(class).field("spec.userData"), class.spec.user_data.as_deref()));
     let pools = state.pools().filter(|pool| !pool.is_provisioner() && pool.metadata.deletion_timestamp.is_none());
     let pools = pools.map(|pool| (Blame::object("karpenter.sh/v1", "NodePool", pool.name()), None));
+    let overlays = state.node_overlays().filter(|overlay| overlay.metadata.deletion_timestamp.is_none());
+    let overlays =
+        overlays.map(|overlay| (Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", overlay.name()), None));
     let auth = state.aws_auth().map(|auth| {
         let map = Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles");
         (map, Some(auth.map_roles.as_str()))
     });
-    classes.chain(pools).chain(auth).collect()
+    classes.chain(pools).chain(overlays).chain(auth).collect()
 }
 
 /// The finding, with its place in the object. Its file is the object for as long as comments are matched with it.

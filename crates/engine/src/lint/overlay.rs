@@ -1,8 +1,10 @@
 //! Mistakes in a NodeOverlay that its schema does not have.
 
+use super::flaw::Flaw;
 use super::place::{Piece, Place};
 use super::{Level, Mistake, former};
 use crate::api::Blame;
+use crate::objects::NodeOverlay;
 use crate::upstream::schemas;
 use readers::userdata::has_expansion;
 use serde_json::Value;
@@ -20,40 +22,32 @@ const OF_EC2: &[&str] = &[
     "vpc.amazonaws.com/pod-eni",
 ];
 
-/// The mistakes in a NodeOverlay, each with its place.
-pub fn flaws(blame: &Blame, object: &Value, piece: &Piece) -> Vec<(Mistake, Place)> {
-    if blame.kind != "NodeOverlay" {
-        return Vec::new();
-    }
-    let of_version = version(blame, object["apiVersion"].as_str().unwrap_or_default());
-    let of_version = of_version.map(|mistake| (mistake, piece.place(Some("apiVersion"), None)));
-    let capacity = object["spec"]["capacity"].as_object().into_iter().flatten();
-    let of_capacity = capacity.filter(|(resource, _)| OF_EC2.contains(&resource.as_str())).map(|(resource, _)| {
-        let path = ["spec", "capacity", resource].map(str::to_owned);
-        (of_ec2(blame, resource), piece.place_of(&path))
-    });
-    of_version.into_iter().chain(of_capacity).collect()
+/// Resources of a NodeOverlay that Karpenter does not let it set.
+pub fn flaws(overlay: &NodeOverlay) -> Vec<Flaw> {
+    let resources = overlay.spec.capacity.iter().map(|(resource, _)| resource);
+    resources.filter(|resource| OF_EC2.contains(resource)).map(|resource| of_ec2(overlay.name(), resource)).collect()
 }
 
-fn version(blame: &Blame, written: &str) -> Option<Mistake> {
-    if written == API_VERSION || has_expansion(written) {
+fn of_ec2(name: &str, resource: &str) -> Flaw {
+    Flaw {
+        fatal: false,
+        cause: "CapacityOfEc2",
+        field: format!("spec.capacity['{resource}']"),
+        message: format!(
+            "NodeOverlay {name} sets {resource}, which Karpenter takes from EC2. Karpenter does not apply the overlay."
+        ),
+        fix: format!("Remove {resource} from spec.capacity."),
+    }
+}
+
+/// An apiVersion of NodeOverlays that no Karpenter serves. The API server has none of these.
+pub fn version(blame: &Blame, object: &Value, piece: &Piece) -> Option<(Mistake, Place)> {
+    let written = object["apiVersion"].as_str().unwrap_or_default();
+    if blame.kind != "NodeOverlay" || written == API_VERSION || has_expansion(written) {
         return None;
     }
     let why = format!("which Karpenter {} does not serve", schemas::KARPENTER);
     let fix = format!("Write apiVersion: {API_VERSION}.");
-    Some(former::refusal(Level::Error, blame.clone(), written, &why, Some(fix)))
-}
-
-fn of_ec2(blame: &Blame, resource: &str) -> Mistake {
-    Mistake {
-        level: Level::Warning,
-        cause: "CapacityOfEc2".to_owned(),
-        message: format!(
-            "{} sets {resource}, which Karpenter takes from EC2. Karpenter does not apply the overlay.",
-            blame.object
-        ),
-        fix: Some(format!("Remove {resource} from spec.capacity.")),
-        blame: blame.clone().field(format!("spec.capacity.{resource}")),
-        grave: false,
-    }
+    let mistake = former::refusal(Level::Error, blame.clone(), written, &why, Some(fix));
+    Some((mistake, piece.place(Some("apiVersion"), None)))
 }

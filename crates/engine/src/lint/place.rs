@@ -48,8 +48,7 @@ impl Piece {
     /// The place of a field, such as `spec.userData`, and of a line and column in its text. A field that is not written
     /// gets the place of the nearest written one around it.
     pub fn place(&self, field: Option<&str>, within: Option<(u32, u32)>) -> Place {
-        let path: Vec<String> = field.into_iter().flat_map(|field| field.split('.')).map(str::to_owned).collect();
-        let spot = self.find(&path);
+        let spot = self.find(&field.map(steps).unwrap_or_default());
         let Some((line, column)) = within else { return self.in_file(spot.name.unwrap_or(spot.nearest), true) };
         match spot.scalar {
             Some(Scalar { at, style: ScalarStyle::Literal, value }) => {
@@ -85,8 +84,7 @@ impl Piece {
 
     /// Whether the field is written.
     pub fn has(&self, field: &str) -> bool {
-        let path: Vec<String> = field.split('.').map(str::to_owned).collect();
-        self.find(&path).name.is_some()
+        self.find(&steps(field)).name.is_some()
     }
 
     fn find(&self, path: &[String]) -> Spot {
@@ -121,6 +119,21 @@ struct Scalar {
     at: Marker,
     style: ScalarStyle,
     value: String,
+}
+
+/// The path to a field: `spec.capacity['example.com/gpu']` has three steps, and `volumes[0].name` too.
+fn steps(field: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut rest = field;
+    while !rest.is_empty() {
+        let (step, after) = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']').unwrap_or((inner, "")),
+            None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
+        };
+        steps.push(step.trim_matches('\'').to_owned());
+        rest = after.strip_prefix('.').unwrap_or(after);
+    }
+    steps
 }
 
 /// The written elements on the path to a field.
@@ -255,6 +268,15 @@ mod tests {
         stands("metadata: {spec: {userData: x}}\nspec: {userData: y}\n", None, (11, 8, true));
         stands("[a, b]: {spec: {userData: x}}\nspec: {userData: y}\n", None, (11, 8, true));
         stands(": [", None, (10, 1, true));
+    }
+
+    #[test]
+    fn a_name_with_dots_is_one_step_of_the_path() {
+        let piece = piece("spec:\n  capacity:\n    a.b/c: 1\n  terms:\n  - id: x\n  - id: y\n");
+        let line = |field| piece.place(Some(field), None).line;
+        assert_eq!(line("spec.capacity['a.b/c']"), 12);
+        assert_eq!(line("spec.capacity['a.b/d']"), 11, "it is not written");
+        assert_eq!((line("spec.terms[1].id"), line("spec.terms.0.id")), (15, 14));
     }
 
     #[test]

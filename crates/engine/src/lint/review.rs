@@ -79,7 +79,7 @@ fn is_same(a: &LintFinding, b: &LintFinding) -> bool {
 fn is_linted(object: &Object) -> bool {
     match object {
         Object::NodeClass(class) => class.is_ec2(),
-        Object::NodePool(_) => true,
+        Object::NodePool(_) | Object::NodeOverlay(_) => true,
         Object::AwsAuth(map) => map.is("kube-system", "aws-auth"),
         _ => false,
     }
@@ -89,6 +89,7 @@ fn about(object: &Object, mut state: ClusterState, now: DateTime<Utc>) -> Vec<Li
     let kind = match object {
         Object::NodeClass(class) => class.kind.as_str(),
         Object::NodePool(_) => "NodePool",
+        Object::NodeOverlay(_) => "NodeOverlay",
         _ => "ConfigMap",
     };
     let mut findings = lint_cluster(&mut state, Target::default(), now, &|| ()).findings;
@@ -206,6 +207,19 @@ mod tests {
         assert_eq!(causes(&found(&reviewed, &of_version(Some("v1.35.1")))), ["KubeletFlagRemoved"]);
         assert_eq!(causes(&found(&reviewed, &of_version(Some("v1.34.5")))), [""; 0]);
         assert_eq!(causes(&found(&reviewed, &of_version(None))), [""; 0]);
+    }
+
+    #[test]
+    fn an_overlay_is_judged_too() {
+        let overlay = |capacity: Value| {
+            let spec = json!({"requirements": [], "capacity": capacity});
+            let overlay = json!({"metadata": {"name": "network", "uid": "4"}, "spec": spec});
+            object(Input::NodeOverlays, overlay)
+        };
+        let of_ec2 = found(&overlay(json!({"vpc.amazonaws.com/efa": "4"})), &cluster([]));
+        assert_eq!(causes(&of_ec2), ["CapacityOfEc2"]);
+        assert_eq!(of_ec2[0].blame.field.as_deref(), Some("spec.capacity['vpc.amazonaws.com/efa']"));
+        assert_eq!(causes(&found(&overlay(json!({"smarter-devices/fuse": "4"})), &cluster([]))), [""; 0]);
     }
 
     #[test]

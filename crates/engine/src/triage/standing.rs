@@ -191,6 +191,10 @@ fn target(finding: &LintFinding, cluster: &ClusterState) -> Option<Target> {
     let without_namespace = |api_version: &str, meta: &Meta| of(api_version, &meta.uid, None, meta.last_written());
     match kind {
         "NodePool" => cluster.pool(name).map(|pool| without_namespace("karpenter.sh/v1", &pool.metadata)),
+        "NodeOverlay" => {
+            let overlay = cluster.node_overlays().find(|overlay| overlay.name() == name)?;
+            Some(without_namespace("karpenter.sh/v1alpha1", &overlay.metadata))
+        }
         "ConfigMap" => cluster.aws_auth().map(|auth| of("v1", &auth.uid, Some("kube-system"), auth.written.clone())),
         _ => {
             let class = &cluster.class(kind, name)?.class;
@@ -312,6 +316,25 @@ mod tests {
         assert_eq!(notices.iter().map(|notice| &*notice.cause).collect::<Vec<_>>(), ["KubeletFlagRemoved"]);
         triage.take(upgraded("v1.27.1-eks-ecaa3a6"), at(40));
         assert_eq!(triage.next_check(), None);
+    }
+
+    #[test]
+    fn an_overlay_that_karpenter_does_not_apply_is_a_finding_until_it_is_mended() {
+        let overlay = |resource: &str| {
+            let capacity = json!({resource: "4"});
+            json!({"metadata": {"name": "network", "uid": "4"}, "spec": {"requirements": [], "capacity": capacity}})
+        };
+        let mut triage = of_class(class(FINE, 0));
+        apply(&mut triage, Input::NodeOverlays, overlay("vpc.amazonaws.com/efa"), at(1));
+        let notices = check(&mut triage, at(11));
+        let [notice] = &*notices else { panic!("{notices:#?}") };
+        assert_eq!(
+            (&*notice.cause, &*notice.regarding.kind, &*notice.regarding.uid),
+            ("CapacityOfEc2", "NodeOverlay", "4")
+        );
+        apply(&mut triage, Input::NodeOverlays, overlay("smarter-devices/fuse"), at(20));
+        let notices = check(&mut triage, at(31));
+        assert_eq!(notices.iter().map(|notice| notice.is_found).collect::<Vec<_>>(), [false]);
     }
 
     #[test]
