@@ -138,7 +138,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let client = options.cluster.lasting_client(Arc::clone(&clock)).await?;
     let listener = listen(options.listen).await?;
     let page = match options.page {
-        Some(address) => Some(LivePage::serve(listen(address).await?)),
+        Some(address) => Some(listen(address).await?),
         None => None,
     };
     let admission = match options.admission.clone() {
@@ -178,6 +178,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let mut watches = Watches::start(client.clone(), changes.clone(), Arc::clone(&metrics));
     // A panic in one of these tasks ends the operator, as a panic in a watch does.
     let beside = watches.tasks();
+    let page = page.map(|listener| LivePage::serve(listener, beside));
     beside.spawn(settle_the_time(client.clone(), Arc::clone(&clock)));
     beside.spawn(api_server::follow(client.clone(), changes.clone()));
     let limits = options.remediation;

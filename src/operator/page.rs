@@ -22,19 +22,17 @@ type Reader = oneshot::Sender<Option<Bytes>>;
 pub struct LivePage {
     readers: mpsc::Receiver<Reader>,
     revision: watch::Sender<u64>,
-    _tasks: JoinSet<()>,
 }
 
 impl LivePage {
-    pub fn serve(listener: std::net::TcpListener) -> Self {
+    pub fn serve(listener: std::net::TcpListener, tasks: &mut JoinSet<()>) -> Self {
         // One page is asked for at a time.
         let (ask, readers) = mpsc::channel(1);
         let (wait, waiting) = mpsc::channel(READERS);
         let (revision, revisions) = watch::channel(0);
-        let mut tasks = JoinSet::new();
         tasks.spawn(make_for_all(waiting, ask));
         tasks.spawn(server::serve(listener, wait, revisions));
-        Self { readers, revision, _tasks: tasks }
+        Self { readers, revision }
     }
 
     /// Something else is said now: whoever looks at the page hears of it.
