@@ -28,6 +28,7 @@ mod reboot;
 mod recoveries;
 mod remediation;
 mod schemas;
+mod skipped;
 mod standing;
 mod tainted;
 mod userdata;

@@ -8,4 +8,5 @@ mod oracles;
 mod page;
 mod real_logs;
 mod release;
+mod rendered;
 mod upstream;
