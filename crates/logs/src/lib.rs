@@ -29,6 +29,7 @@ mod script_end;
 pub mod selinux;
 mod systemd;
 pub mod table;
+mod traceback;
 mod unit_name;
 mod wrapped;
 mod wrapping;

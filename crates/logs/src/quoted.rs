@@ -12,6 +12,14 @@ pub(crate) fn shown(message: &str) -> String {
     cut(&mask(&said(header.map_or(message, |(_, rest)| rest))))
 }
 
+/// What a line that tells of a denial names. A role's name may look like a secret, and stands in an ARN, which is none.
+/// Source: IAM API reference, `CreateRole` (RoleName).
+pub(crate) fn of_denial(what: &str, value: &str) -> String {
+    let is_name =
+        |name: &str| name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+=,.@-_".contains(&b));
+    if what == "role" && is_name(value) { value.to_owned() } else { named(value) }
+}
+
 /// What a line names, in the same way.
 pub(crate) fn named(value: &str) -> String {
     cut(&mask(&said(value.trim())))

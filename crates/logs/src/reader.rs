@@ -11,7 +11,7 @@ use crate::last_words::{LastWords, complains, is_fatal};
 use crate::lease::NETWORKD;
 use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::oops::oops;
-use crate::quoted::{named as quoted, shown};
+use crate::quoted::{named as quoted, of_denial, shown};
 use crate::repeated;
 use crate::script_end::script_end;
 use crate::selinux::{audited_at, is_refusal};
@@ -19,7 +19,8 @@ use crate::table::{
     CILIUM_OPERATOR, KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in,
     program_of,
 };
-use crate::wrapped::{Said, last_error};
+use crate::traceback::{self, Traceback};
+use crate::wrapped::{Said, is_only_code, last_error};
 use crate::wrapping::{Line, PANIC, compact, klog_level, plain, unwrapped, without_colors};
 use chrono::{DateTime, Datelike, Utc};
 use readers::source_text::mask;
@@ -323,6 +324,8 @@ struct OneFile<'f> {
     error_before: Option<Said>,
     /// The panic that is being told, from this line on, and the functions in which it came to it.
     panic: Option<(u64, Vec<String>)>,
+    /// The trace of Python's that is being told, and of whom.
+    traceback: Option<(LineOwner, Traceback)>,
     /// The calls that AWS denied and whose role a line names.
     denials: Vec<Denied>,
 }
@@ -355,6 +358,7 @@ impl<'f> OneFile<'f> {
             last_error: None,
             error_before: None,
             panic: None,
+            traceback: None,
             denials: Vec::new(),
         }
     }
@@ -389,7 +393,7 @@ impl<'f> OneFile<'f> {
                     && fact.names.get("call") == Some(call)
             };
             for fact in facts.filter(is_its) {
-                fact.names.extend(caller.iter().map(|(name, value)| ((*name).to_owned(), quoted(value))));
+                fact.names.extend(caller.iter().map(|(name, value)| ((*name).to_owned(), of_denial(name, value))));
             }
         }
     }
@@ -415,6 +419,21 @@ impl<'f> OneFile<'f> {
         if !is_between || frames.len() == ENOUGH {
             self.end_panic();
         }
+    }
+
+    /// The last error of a trace is the reason of the line in front of it.
+    fn hear_traceback(&mut self, number: u64, raw: &[u8]) {
+        let Some((owner, mut traceback)) = self.traceback.take() else { return };
+        let text = String::from_utf8_lossy(raw);
+        let line = unwrapped(&text, &mut self.year);
+        let facts = self.subjects.get_mut(&owner).map(|journey| &mut journey.facts).into_iter().flatten();
+        if let Some(error) = traceback::error(&line.message) {
+            let told = LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(error) };
+            for fact in facts.filter(|fact| fact.means == traceback.means) {
+                fact.cause = Some(told.clone());
+            }
+        }
+        self.traceback = traceback.goes_on(&line).then_some((owner, traceback));
     }
 
     fn end_panic(&mut self) {
@@ -478,7 +497,11 @@ impl<'f> OneFile<'f> {
             self.repeated = repeated::error(self.boot.before(u64::MAX), self.name, self.year);
             self.known += u64::from(self.repeated.is_some());
         }
-        let Some(Said { line: number, time, message }) = self.last_error.take() else { return };
+        let Some(last) = self.last_error.take() else { return };
+        // Whoever runs a program knows no more of its end than the code.
+        let before =
+            self.error_before.take().filter(|before| is_only_code(&last.message) && last.line - before.line <= FEW);
+        let Said { line: number, time, message } = before.unwrap_or(last);
         if self.of.is_some_and(|of| of.runs_at.is_some()) {
             return;
         }
@@ -511,6 +534,7 @@ impl<'f> OneFile<'f> {
             self.trace(number, raw);
         }
         self.keep_error(number, raw);
+        self.hear_traceback(number, raw);
         if self.is_of_unknown() {
             return;
         }
@@ -569,6 +593,10 @@ impl<'f> OneFile<'f> {
         }
         let wraps = said.as_ref().is_some_and(|said| said.known.row.wraps && said.reason.is_none());
         let cause = if wraps { self.cause_of(number, &line) } else { None };
+        let is_traced = said.as_ref().filter(|said| said.known.row.traced);
+        if let Some(said) = is_traced {
+            self.traceback = Some((whose.clone(), Traceback::behind(&said.known.row.means)));
+        }
         let journey = self.subjects.entry(whose).or_default();
         journey.heard_at(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
@@ -669,7 +697,7 @@ impl<'f> OneFile<'f> {
                     return false;
                 };
                 let reason = TABLE.reason(message);
-                let names = denied(message, reason).map(|(name, value)| (name.to_owned(), quoted(&value)));
+                let names = denied(message, reason).map(|(name, value)| (name.to_owned(), of_denial(name, &value)));
                 let fact = Fact { reason, names: names.collect(), ..fact };
                 self.hear(whose, seen, |journey, _| note(journey, fact));
             }
@@ -847,7 +875,7 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
     let (Some(trouble), Some(blocks)) = (asked.or(row.proves), row.blocks) else { return };
     let mut names: BTreeMap<String, String> =
         said.names.iter().map(|(name, value)| ((*name).to_owned(), quoted(value))).collect();
-    names.extend(denied(message, said.reason).map(|(name, value)| (name.to_owned(), quoted(&value))));
+    names.extend(denied(message, said.reason).map(|(name, value)| (name.to_owned(), of_denial(name, &value))));
     let unknown_type = before.script.as_ref().and_then(ScriptEnd::unknown_type).map(quoted);
     let knows_no_type = unknown_type.is_some();
     names.extend(unknown_type.map(|unknown| ("type".to_owned(), unknown)));

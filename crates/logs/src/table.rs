@@ -90,6 +90,9 @@ pub struct Row {
     /// Where the line names no reason, the program has logged it before.
     #[serde(default)]
     pub wraps: bool,
+    /// A trace of Python's follows, whose last line says why.
+    #[serde(default)]
+    pub traced: bool,
     /// The row, by its `means`, that this one takes back: whoever stopped runs again.
     pub undoes: Option<String>,
     /// The first and the last minor version of its program that says so, where not all do. Held against real programs:

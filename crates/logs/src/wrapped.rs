@@ -36,6 +36,14 @@ impl Said {
     }
 }
 
+/// Whether an error says nothing but the code that a program ended with, as in `Error: step apply.sh failed with exit
+/// code 2`.
+pub(crate) fn is_only_code(message: &str) -> bool {
+    const BEFORE: [&str; 4] = ["exit code", "exit status", "exit status:", "exit code:"];
+    let Some((before, code)) = message.trim_end_matches(['.', ' ']).rsplit_once(' ') else { return false };
+    code.parse::<u8>().is_ok() && BEFORE.iter().any(|words| before.ends_with(words))
+}
+
 /// The last of these lines, each with its number, in which the program speaks of an error.
 pub(crate) fn last_error<'r>(
     lines: impl Iterator<Item = (u64, &'r [u8])>,

@@ -433,3 +433,28 @@ fn what_the_cilium_operator_says_of_an_instance_is_of_that_one() {
     assert_eq!((told(own), told(gone)), (vec![3], vec![1]));
     assert!(journeys.iter().all(|journey| journey.identity.instances.len() < 2), "{journeys:#?}");
 }
+
+#[test]
+fn whoever_only_knows_the_code_of_a_program_says_less_than_the_program() {
+    let said = |lines: &[&str]| {
+        let journeys = read(None, None, lines);
+        journeys.into_iter().flat_map(|journey| journey.last_words).map(|(_, line)| line.text).next()
+    };
+    let busy = "[err] mdadm: super1.x cannot open /dev/nvme0n1: Device or resource busy";
+    let code = "Error: step apply.sh failed with exit code 2";
+    assert_eq!(said(&["[out] Creating RAID 0", busy, "[err] mdadm: create aborted", code]).as_deref(), Some(busy));
+    assert_eq!(said(&[code]).as_deref(), Some(code));
+    let why = "Error: step apply.sh failed with exit code 2: no such profile";
+    assert_eq!(said(&[busy, why]).as_deref(), Some(why));
+}
+
+#[test]
+fn the_role_of_a_denial_is_named_though_it_looks_like_a_secret() {
+    let role = "cdk-demo-KarpenterServiceAccountRole5B1C0E77-Qy3FhZ0T";
+    let denied = format!(
+        r#"2026-01-15T11:52:10.1Z {{"level":"error","msg":"Initialization failure: ipamd init: operation error EC2: DescribeNetworkInterfaces, api error UnauthorizedOperation: User: arn:aws:sts::111122223333:assumed-role/{role}/17 is not authorized to perform: ec2:DescribeNetworkInterfaces"}}"#
+    );
+    let journeys = read("vpc-cni", None, &[&denied]);
+    let named = journeys.iter().flat_map(Journey::open).find_map(|fact| fact.names.get("role"));
+    assert_eq!(named.map(String::as_str), Some(role));
+}

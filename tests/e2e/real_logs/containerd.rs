@@ -81,13 +81,14 @@ const CASES: &[(&str, &str, &str, &str)] = &[
 const HEALTHY: &str = "containerd successfully booted";
 
 const NOT_HERE: &[(&str, &str)] = &[(
-    "RunPodSandbox for {}failed, error{}failed to get sandbox image \"{image}\"{error}
+    "failed to reload cni configuration after receiving fs change event(REMOVE{}/etc/cni/net.d/{removed}){}no network config found in /etc/cni/net.d
+        RunPodSandbox for {}failed, error{}failed to get sandbox image \"{image}\"{error}
         RunPodSandbox for {}unable to start container process: {init}
         failed to setup network for sandbox{error}
         PullImage \"{image}\" failed{}failed to extract layer {layer}: operation not permitted
         PullImage \"{image}\" failed{}failed to extract layer {layer}: permission denied
         PullImage \"{image}\" failed{error}",
-    "it needs pods, and cgroups to run them in",
+    "it needs pods, and cgroups to run them in, or a plugin that is taken away",
 )];
 
 /// What it says until it goes on, or ends.

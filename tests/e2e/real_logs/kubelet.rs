@@ -394,6 +394,12 @@ const NOT_HERE: &[(&str, &str)] = &[
         "an older kubelet says it",
     ),
     ("running with swap on is not supported", "it needs a machine with swap"),
+    ("Id or size of image {image} is not set", "it needs Docker and an older cri-dockerd"),
+    (
+        "\"SyncLoop {}\" source=\"api\" pods=[\"{pod}\"
+        Unable to retrieve pull secret, the image pull may not succeed.\" pod=\"{pod}\"",
+        "it needs pods",
+    ),
     (
         "failed to run Kubelet: the total amount \"{amount}\" of type \"{resource}\" is not equal to the value \"{wanted}\"
         failed to run Kubelet: the reserved memory configuration references a NUMA node {numa} that does not exist",
