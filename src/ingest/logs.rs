@@ -6,6 +6,8 @@
 use super::regular;
 use chrono::{DateTime, Utc};
 use engine::cluster_state::ClusterState;
+use engine::objects::Pod;
+use engine::upstream::startup_taint;
 use flate2::read::MultiGzDecoder;
 use logs::journey::Journey;
 use logs::{FileKind, FileLimits, LogReader};
@@ -44,7 +46,8 @@ pub struct Logs {
 
 /// Reads logs. A file may be named after one of the cluster's pods.
 pub fn load(paths: &[PathBuf], cluster: &ClusterState, bounds: Bounds) -> Logs {
-    let pods = cluster.pods().map(|pod| (pod.metadata.name.to_string(), pod.daemon_set().is_some())).collect();
+    let is_of_machine = |pod: &Pod| pod.daemon_set().is_some() || startup_taint::package(pod).is_some();
+    let pods = cluster.pods().map(|pod| (pod.metadata.name.to_string(), is_of_machine(pod))).collect();
     let mut loader = Loader {
         reader: LogReader::new(FileLimits::default()).of_pods(pods),
         logs: Logs::default(),

@@ -145,6 +145,7 @@ const RESOURCES: &[&str] = &[
     "ocinodeclass",
     "nimcache",
     "nodeset",
+    "skyhook",
     "configmap",
     "csinode",
     "pod",

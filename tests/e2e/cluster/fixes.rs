@@ -45,10 +45,11 @@ fn control_plane() -> ControlPlane {
     let control_plane = ControlPlane::start_with(&[&older, "--disable-admission-plugins=MutatingAdmissionPolicy"]);
     control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
-    // Of the VPC CNI, of Cilium, and of node-readiness-controller.
+    // Of the VPC CNI, of Cilium, of node-readiness-controller, and of Skyhook.
     control_plane.apply(kind("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs"));
     control_plane.apply(kind("cilium.io", "v2alpha1", "CiliumPodIPPool", "ciliumpodippools"));
     control_plane.apply(kind("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule", "nodereadinessrules"));
+    control_plane.apply(kind("skyhook.nvidia.com", "v1alpha1", "Skyhook", "skyhooks"));
     control_plane.apply(kind("eks.amazonaws.com", "v1", "NodeClass", "nodeclasses"));
     control_plane.apply(kind("oci.oraclecloud.com", "v1beta1", "OCINodeClass", "ocinodeclasses"));
     // As charts of Karpenter's definitions had it up to 1.0.

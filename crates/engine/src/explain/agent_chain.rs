@@ -98,6 +98,12 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
                 taint.key
             ))
             .change("Add the toleration", commands::tolerate(set, taint)),
+        None if !kept.may_change => explanation
+            .fix(format!(
+                "Let DaemonSet {name} run on this Node too, if its image is built for it. What it asks for is what the \
+                 machine is, and no label changes that."
+            ))
+            .change("Correct what it selects", format!("kubectl edit daemonset -n {namespace} {name}")),
         None => explanation
             .fix(format!(
                 "Add to the Node the label that DaemonSet {name} requires. Or change the DaemonSet so that it selects \

@@ -421,6 +421,17 @@ const ERRORS: &[LaunchError] = &[
         "Allow more instance types or zones, or on-demand instances too. Karpenter before 1.14.3 repeats the launch, \
          and later versions try other offerings.",
     ),
+    // What is left is cut to 60 types, of which each minValues still wants so many values. From 1.13 on this is a
+    // capacity error. Sources: karpenter-provider-aws v1.12.0, v1.14.1 pkg/providers/instance/instance.go; aws#9142.
+    LaunchError::new(
+        &["InstanceTypeFilteringFailed", "truncating instance types"],
+        FaultIn::Requirements,
+        "the instance types that still have capacity have fewer different values than the minValues of the NodePool \
+         require",
+        "Lower minValues (or start Karpenter with --min-values-policy=BestEffort), or allow more instance types and \
+         zones. Delete the NodeClaim: Karpenter before 1.13 repeats its launch, and makes no node for other pods until \
+         it is gone.",
+    ),
     LaunchError::new(
         &["AccountPendingVerification", "PendingVerification"],
         FaultIn::Account,

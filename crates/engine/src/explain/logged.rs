@@ -294,6 +294,13 @@ impl Root<'_> {
         self.line().contains(text) || self.fact.cause.as_ref().is_some_and(|cause| cause.text.contains(text))
     }
 
+    /// A program that wraps an error has logged it before; one that prints a trace logs it behind the line.
+    fn place_of_cause(&self) -> &'static str {
+        let first = &self.fact.first;
+        let is_behind = |cause: &LogLine| cause.file == first.file && cause.line > first.line;
+        if self.fact.cause.as_ref().is_some_and(is_behind) { "its trace ends with" } else { "the error before it" }
+    }
+
     /// The error in the line, without the text around it.
     pub(crate) fn error(&self) -> &str {
         self.fact.names.get("error").unwrap_or(&self.fact.last.text).trim().trim_end_matches('.')
@@ -323,7 +330,9 @@ impl Root<'_> {
         };
         let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
         let summary = match &fact.cause {
-            Some(cause) => format!("{}; the error before it: {}", summary.trim_end_matches('.'), excerpt(&cause.text)),
+            Some(cause) => {
+                format!("{}; {}: {}", summary.trim_end_matches('.'), self.place_of_cause(), excerpt(&cause.text))
+            }
             None => summary,
         };
         // That a script failed, cloud-init says; why, the script itself has said before.
@@ -366,7 +375,8 @@ impl Root<'_> {
         let refusal = refusal.map(|refusal| refusal.line).filter(|line| !is_told(line));
         let refusal = refusal.map(|line| at(line, "SELinux refused it what it needs".to_owned()));
         let finding = finding.with_all(refusal).with_all(self.of_module());
-        let cause = fact.cause.as_ref().map(|line| at(line, "the error before it, of the same program".to_owned()));
+        let cause = fact.cause.as_ref();
+        let cause = cause.map(|line| at(line, format!("{}, of the same program", self.place_of_cause())));
         let finding = finding.with_all(cause);
         let finding = finding.with_all(self.of_script()).with_all(came_to);
         let because = match self.whose {

@@ -63,6 +63,9 @@ pub(crate) fn explain(
     if let Some(waits) = remover_waits(case, taint, owner) {
         return waits;
     }
+    if let Some(awaited) = awaited_daemon_set(case, node, taint).or_else(|| failing_package(case, node, taint)) {
+        return awaited;
+    }
     if let Some(why) = owner.otherwise {
         return open(why, of_node());
     }
@@ -95,6 +98,40 @@ pub(crate) fn explain(
             open(&format!("{} is not installed", owner.name), blame)
         }
     }
+}
+
+/// The DaemonSet that the taint names is not Ready on the Node.
+fn awaited_daemon_set(case: &Case, node: &Node, taint: &Taint) -> Option<Explanation> {
+    let (namespace, name) = startup_taint::watched_daemon_set(taint)?;
+    let is_its = |pod: &&Pod| pod.daemon_set() == Some(name) && pod.metadata.namespace.as_deref() == Some(namespace);
+    let explanation = match case.pods().find(is_its) {
+        Some(pod) if pod.is_ready() => return None,
+        Some(pod) => of_pod(case, node, pod),
+        None => {
+            case.cluster.daemon_sets().find(|set| set.metadata.name == *name)?;
+            without_pod(case, node, name)
+        }
+    };
+    let why = format!("it waits for DaemonSet {name}: {}", explanation.why);
+    Some(Explanation { why, ..explanation })
+}
+
+/// A package of Skyhook that does not complete on the Node.
+fn failing_package(case: &Case, node: &Node, taint: &Taint) -> Option<Explanation> {
+    let fails = |pod: &&Pod| startup_taint::package(pod).is_some() && pod.trouble().is_some();
+    let pod = case.pods().filter(|_| startup_taint::waits_for_packages(taint)).find(fails)?;
+    let (skyhook, package) = startup_taint::package(pod)?;
+    let failing = of_pod(case, node, pod);
+    let why = format!("it waits for package {package} of Skyhook {skyhook}: {}", failing.why);
+    let blame = Blame::object("skyhook.nvidia.com/v1alpha1", "Skyhook", skyhook).field("spec.packages");
+    Some(
+        Explanation { why, blame, ..failing }
+            .fix(format!(
+                "Correct package {package} in Skyhook {skyhook}, or take it out. The operator removes the taint once \
+                 the other packages are complete."
+            ))
+            .inspect("See how far its packages came", format!("kubectl get skyhook {skyhook} -o yaml")),
+    )
 }
 
 /// The component that removes the taint runs, but this function of it is off.

@@ -23,6 +23,16 @@ pub(crate) fn of_plugin(plugin: &str) -> &str {
     }
 }
 
+/// Programs of the reference plugins, which several network plugins bring along.
+/// Sources: containernetworking/plugins v1.7.1; amazon-vpc-cni-k8s v1.21.1 cmd/aws-vpc-cni-init/main.go.
+const REFERENCE: [&str; 8] = ["bandwidth", "bridge", "firewall", "host-local", "loopback", "portmap", "ptp", "tuning"];
+
+/// The DaemonSet that installs a plugin on this Node: a reference plugin comes with the one that sets up its network.
+pub(crate) fn installer<'n>(case: &Case<'n>, node: &Node, of: &'n str) -> &'n str {
+    let installed = REFERENCE.contains(&of).then(|| plugin(case, node)).flatten();
+    installed.map_or_else(|| of_plugin(of), |set| &*set.metadata.name)
+}
+
 /// Plugins that only change what another has set up: they are chained after it.
 /// Sources: linkerd2 charts/linkerd2-cni/templates/cni-plugin.yaml; istio 1.26 manifests/charts/istio-cni.
 pub(crate) const CHAINED: [&str; 2] = ["linkerd-cni", "istio-cni"];

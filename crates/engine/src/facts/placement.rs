@@ -8,7 +8,8 @@ pub struct KeptAway {
     pub why: String,
     /// The part of the DaemonSet that does it.
     pub field: &'static str,
-    /// Labels may be set some minutes after the Node joined; a taint that stays is not tolerated later either.
+    /// Labels may be set some minutes after the Node joined, but for those of the machine itself. A taint that stays is
+    /// not tolerated later either.
     pub may_change: bool,
     /// The taint that is not tolerated, if it is one.
     pub taint: Option<Taint>,
@@ -16,6 +17,14 @@ pub struct KeptAway {
 
 /// The part that only some Nodes meet.
 pub const AFFINITY: &str = "spec.template.spec.affinity";
+
+/// The kubelet writes these at each registration, and sets them back if anybody changes them.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `updateDefaultLabels`.
+const OF_MACHINE: [&str; 2] = ["kubernetes.io/arch", "kubernetes.io/os"];
+
+fn may_change(node: &Node, key: &str) -> bool {
+    !(OF_MACHINE.contains(&key) && node.metadata.label(key).is_some())
+}
 
 pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     let (name, pod) = (&set.metadata.name, &set.spec.template.spec);
@@ -32,12 +41,13 @@ pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     }
     if let Some((key, value)) = pod.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
         let why = format!("DaemonSet {name} selects Nodes with {key}={value}, but this one does not have that label");
-        return Some(KeptAway { why, field: "spec.template.spec.nodeSelector", may_change: true, taint: None });
+        let may_change = may_change(node, key);
+        return Some(KeptAway { why, field: "spec.template.spec.nodeSelector", may_change, taint: None });
     }
     let unmet = pod.affinity.unmet(&node.metadata);
     let first = unmet.first()?;
     let has =
         node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
     let why = format!("DaemonSet {name} runs only on Nodes with {}, but this one {has}", first.shown());
-    Some(KeptAway { why, field: AFFINITY, may_change: true, taint: None })
+    Some(KeptAway { why, field: AFFINITY, may_change: may_change(node, &first.key), taint: None })
 }

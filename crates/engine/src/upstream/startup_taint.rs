@@ -1,6 +1,6 @@
 //! Known startup taints, and the components that remove them.
 
-use crate::objects::{NodePool, Taint};
+use crate::objects::{NodePool, Pod, Taint};
 
 /// The component that a taint belongs to.
 #[derive(Debug)]
@@ -114,12 +114,24 @@ const OWNERS: &[TaintOwner] = &[
     },
     // uswitch/nidhogg pkg/nidhogg/handler.go: the rest of the key is NAMESPACE.DAEMONSET.
     TaintOwner {
-        key: "nidhogg.uswitch.com/",
+        key: OF_NIDHOGG,
         name: "Nidhogg",
         daemon_sets: &[],
         remover: Some("Nidhogg"),
         otherwise: Some("it does so once the pod of the DaemonSet that the taint names is Ready on the Node"),
         fix: "Get the DaemonSet that the taint names Ready on this Node, and see that Nidhogg itself runs.",
+        ready: None,
+    },
+    // NVIDIA/skyhook @0a44dc5 docs/runtime_required.md: the operator removes it once all packages of the Node are
+    // complete.
+    TaintOwner {
+        key: OF_SKYHOOK,
+        name: "the Skyhook operator",
+        daemon_sets: &[],
+        remover: Some("the Skyhook operator"),
+        otherwise: Some("it does so once all packages of its Skyhooks are complete on the Node"),
+        fix: "See in the status of the Skyhooks which package is not complete on this Node. Correct that package, or \
+              take it out of its Skyhook.",
         ready: None,
     },
     // kubernetes-sigs/node-readiness-controller: the controller removes it once the rule's condition is reported.
@@ -145,7 +157,28 @@ const OWNERS: &[TaintOwner] = &[
     },
 ];
 
+const OF_SKYHOOK: &str = "skyhook.nvidia.com";
+const OF_NIDHOGG: &str = "nidhogg.uswitch.com/";
 const OF_CLUSTER_API: &str = "node.cluster.x-k8s.io/uninitialized";
+
+/// Namespace and name of the DaemonSet whose pod must be Ready before Nidhogg removes the taint.
+/// Source: uswitch/nidhogg pkg/nidhogg/handler.go.
+pub fn watched_daemon_set(taint: &Taint) -> Option<(&str, &str)> {
+    taint.key.strip_prefix(OF_NIDHOGG)?.split_once('.')
+}
+
+/// Skyhook and package of a pod that sets up its Node for the Skyhook operator.
+/// Source: NVIDIA/skyhook @0a44dc5 operator/internal/controller/pod_controller.go (`skyhook.nvidia.com/name`,
+/// `skyhook.nvidia.com/package`).
+pub fn package(pod: &Pod) -> Option<(&str, &str)> {
+    let label = |key: &str| pod.metadata.label(key);
+    Some((label("skyhook.nvidia.com/name")?, label("skyhook.nvidia.com/package")?))
+}
+
+/// Whether the taint goes once all packages of Skyhooks are complete on the Node.
+pub fn waits_for_packages(taint: &Taint) -> bool {
+    taint.key == OF_SKYHOOK
+}
 
 impl TaintOwner {
     /// Whether its remover leaves the taint on Nodes that Karpenter launched.

@@ -20,8 +20,8 @@ pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Opti
 }
 
 /// The pod of the DaemonSet whose plugin refuses the sandbox, if it is not Ready itself.
-pub(super) fn failing_plugin<'c>(case: &Case<'c>, agent: &Agent, plugin: &str) -> Option<&'c Pod> {
-    let set = network_plugin::of_plugin(plugin);
+pub(super) fn failing_plugin<'c>(case: &Case<'c>, node: &Node, agent: &Agent, plugin: &str) -> Option<&'c Pod> {
+    let set = network_plugin::installer(case, node, plugin);
     let pod = case.pods().find(|p| p.daemon_set() == Some(set) && set != agent.set)?;
     (!pod.is_ready()).then_some(pod)
 }
@@ -34,7 +34,7 @@ pub(super) fn refused_by_plugin(
     says: &str,
     (plugin, network): (&str, Option<&str>),
 ) -> Option<Explanation> {
-    let set = network_plugin::of_plugin(plugin);
+    let set = network_plugin::installer(case, node, plugin);
     let gets_none = format!("pod {} gets no network ({says})", agent.name);
     if set == agent.set {
         return (!agent.pod.is_ready()).then(|| refused_by_itself(agent, says, plugin));
@@ -92,6 +92,18 @@ pub(super) fn refused_by_plugin(
                 ),
         );
     }
+    if let Some(path) = not_executable(says) {
+        let why = format!("{gets_none}: DaemonSet {set} has installed {path}, which nobody may execute");
+        return Some(
+            Explanation::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
+                .behind(Link::new(format!("Pod/{}", owner.name), format!("its {path} lacks the right to be executed")))
+                .fix(format!(
+                    "Use another version of DaemonSet {set}, whose programs may be executed. Until then, chmod +x \
+                     {path} on the node helps, or a setting of {set} that does not call {plugin}."
+                ))
+                .inspect("See its versions", format!("kubectl rollout history daemonset -n {} {set}", owner.namespace)),
+        );
+    }
     let why = format!("{gets_none}: plugin {plugin} belongs to DaemonSet {set}, whose pod {} is Ready", owner.name);
     Some(
         Explanation::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
@@ -100,6 +112,14 @@ pub(super) fn refused_by_plugin(
             .inspect("Read its log", log.clone())
             .ask(format!("Which error does pod {} log when plugin {plugin} fails?", owner.name), log),
     )
+}
+
+/// The program of a plugin that is there and may not be executed:
+/// `fork/exec /opt/cni/bin/bandwidth: permission denied`.
+/// Source: golang/go go1.26 src/os/exec_posix.go `startProcess`.
+fn not_executable(says: &str) -> Option<&str> {
+    let (path, why) = says.split_once("fork/exec ")?.1.split_once(": ")?;
+    why.starts_with("permission denied").then_some(path)
 }
 
 /// The pod of a plugin writes the plugin's kubeconfig at its start. Two plugins that start at once may overwrite each

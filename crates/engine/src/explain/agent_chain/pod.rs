@@ -235,6 +235,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                  an operator install it before this pod."
             ))
         }
+        Meaning::ImageWithoutSize => image_without_size(case, node, fails, link()),
         Meaning::DriverVersions => {
             let why =
                 fails("; the driver's libraries on the node are of another version than its loaded kernel module");
@@ -248,7 +249,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         Meaning::CgroupDriver => cgroup_driver(case, node, fails, link()),
         Meaning::PluginPath { program, path } => plugin_path(case, node, agent, (program, path), link()),
         Meaning::CniPlugin { plugin, network } => {
-            if let Some(pod) = behind::failing_plugin(case, agent, plugin) {
+            if let Some(pod) = behind::failing_plugin(case, node, agent, plugin) {
                 let deeper = of_pod(case, node, pod);
                 let why = format!("pod {name} gets no network ({says}), because {}", deeper.why);
                 return Explanation { why, ..deeper.after(agent.link(says)) };
@@ -312,6 +313,16 @@ fn runtime_program(case: &Case, node: &Node, program: &str, fails: impl Fn(&str)
              {program} from containerd's configuration: in the user data, or in the settings of the operator that \
              wrote it."
         ))
+}
+
+/// Source: kubernetes v1.29.7 pkg/kubelet/cri/remote/remote_image.go `imageStatusV1`; Mirantis/cri-dockerd#299.
+fn image_without_size(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
+    let why = fails("; the container runtime on the node tells no size of its images, so the kubelet refuses each");
+    Explanation::new(Proof::Lasting, why, of_image(case, node), link).fix(
+        "Match the runtime and its CRI server on the node: cri-dockerd reads the sizes of Docker 25 and later from \
+         0.3.10 on, and the dockershim of old kubelets does not. Install matching versions in the image or in user \
+         data, or use containerd.",
+    )
 }
 
 /// The kubelet and the container runtime of one image manage control groups in different ways.

@@ -24,6 +24,8 @@ pub(super) enum Meaning<'t> {
     Processor,
     /// The node's kernel lacks a module, or the agent's own modprobe cannot load it.
     KernelModule,
+    /// The kubelet refuses each image, because the runtime names no size of it.
+    ImageWithoutSize,
     /// The loaded kernel module of NVIDIA's driver is of another version than its libraries.
     DriverVersions,
     /// The VPC CNI does not know the instance type.
@@ -102,6 +104,10 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     }
     if let Some(name) = runtime_program(said) {
         return Some(Meaning::RuntimeProgram { name });
+    }
+    // kubernetes v1.36.3 cri-client/pkg/remote_image.go `imageStatusV1`; Mirantis/cri-dockerd#299.
+    if said.contains("Id or size of image ") && said.contains(" is not set") {
+        return Some(Meaning::ImageWithoutSize);
     }
     // runc v1.3 libcontainer/specconv/spec_linux.go `CreateCgroupConfig`.
     if said.contains("expected cgroupsPath to be of format") {
@@ -320,6 +326,14 @@ mod tests {
     fn a_driver_whose_parts_differ_says_so() {
         let said = "unable to create plugin manager: nvml init failed: Driver/library version mismatch";
         assert_eq!(meaning(said), Some(Meaning::DriverVersions));
+    }
+
+    #[test]
+    fn an_image_without_a_size_is_the_runtimes() {
+        let said =
+            "Failed to inspect image \"example.com/agent:v1\": Id or size of image \"example.com/agent:v1\" is not set";
+        assert_eq!(meaning(said), Some(Meaning::ImageWithoutSize));
+        assert_eq!(meaning("Failed to inspect image \"example.com/agent:v1\": context deadline exceeded"), None);
     }
 
     #[test]

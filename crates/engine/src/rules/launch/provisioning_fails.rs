@@ -287,7 +287,7 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
         if let Some(remembers) = remembers_gone(case, round, why) {
             return Some(remembers);
         }
-        if let Some(fails) = fails_over_node(case, round, why) {
+        if let Some(fails) = fails_over_node(case, round, why).or_else(|| waits_for_launch(case, round, why)) {
             return Some(fails);
         }
         let finding = Finding::new(Confidence::Likely, summary(case, round, why), line(round.fact));
@@ -351,6 +351,42 @@ fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Findin
         "Create what the line names (if necessary a StorageClass without a provisioner: kubernetes.io/no-provisioner), \
          or remove it from the claims of that Node's pods. Or upgrade Karpenter: 1.3 and later continue without it.",
     ))
+}
+
+/// A NodeClaim whose launch is refused, if Karpenter waits until it has its instance.
+/// Source: core v1.4.0, v1.15.0 pkg/controllers/state/cluster.go `Synced`.
+fn waits_for_launch(case: &Case, round: FailingRound, why: &str) -> Option<Finding> {
+    let is_refused = |claim: &&NodeClaim| {
+        let launched = claim.condition("Launched").filter(|launched| !launched.is_true());
+        claim.status.provider_id.is_empty() && launched.is_some_and(|c| launch_error::known(c, None).is_some())
+    };
+    let claim = case.cluster.claims().filter(is_refused).min_by_key(|claim| claim.metadata.creation_timestamp)?;
+    let launched = claim.condition("Launched")?;
+    let known = launch_error::known(launched, None)?;
+    let name = claim.name();
+    let why = format!("{why}: NodeClaim {name} has no instance, because {}", known.why);
+    let evidence = Evidence::new(
+        format!("NodeClaim/{name}"),
+        r#"status.conditions[?(@.type=="Launched")]"#,
+        launched.shown(),
+        "Karpenter waits for each NodeClaim until it has an instance",
+    );
+    let pool = claim.node_pool().filter(|_| known.fault == FaultIn::Requirements);
+    let blame = match pool {
+        Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
+        None => Blame::object("karpenter.sh/v1", "NodeClaim", name).field("status.conditions"),
+    };
+    Some(
+        Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
+            .with(evidence)
+            .linked([
+                Link::new(case.subject(), "pods wait, and no NodeClaim has appeared since"),
+                Link::new(format!("NodeClaim/{name}"), "its launch is refused again and again"),
+            ])
+            .blaming(blame)
+            .fix(known.fix)
+            .inspect("See the whole error", format!("kubectl describe nodeclaim {name}")),
+    )
 }
 
 /// The table's text for such a line, and the rest of the line.

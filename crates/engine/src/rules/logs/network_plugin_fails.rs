@@ -5,6 +5,7 @@ mod cilium_pool;
 use crate::explain::{logged, repair};
 use crate::facts::custom_networking::custom_networking;
 use crate::facts::network_plugin;
+use crate::objects::Pod;
 use crate::rules::prelude::*;
 use logs::fact::{Fact, Reason, Trouble};
 
@@ -24,7 +25,9 @@ fn check(case: &Case) -> Option<Opinion> {
         case.cluster.missing(Input::DaemonSets).is_some()
             || case.node.is_none_or(|node| network_plugin::plugin(case, node).is_some())
     };
-    if root.fact.vague && !root.fact.ends && !is_installed() {
+    // Nor where a pod says itself why it does not configure one.
+    let is_explained = || case.pods().any(|pod| is_agent(pod) && pod.trouble().is_some());
+    if root.fact.vague && !root.fact.ends && (!is_installed() || is_explained()) {
         return None;
     }
     if let Some(unserved) = cilium_pool::unserved(root.fact) {
@@ -51,6 +54,11 @@ fn check(case: &Case) -> Option<Opinion> {
         let replaces = "Replace the node: its metadata service lists a network interface that EC2 no longer has, so \
                         ipamd fails at each start. Newer versions of the VPC CNI skip such an interface.";
         (None, replaces)
+    } else if root.fact.names.contains_key("removed") {
+        let restart = "Restart the pod of the network plugin on this node, which writes its configuration again, or \
+                       replace the node. A network plugin that was uninstalled may have renamed the files of the \
+                       others (Cilium does with cni.exclusive).";
+        (plugin(case), restart)
     } else if root.fact.ends {
         let names = "Correct what the line names: a setting or the version of the program that logged it, or what the \
                      node's image or the instance type lacks.";
@@ -79,6 +87,10 @@ fn check(case: &Case) -> Option<Opinion> {
         return repair::or_replace(case, finding).into();
     }
     finding.blaming(blame).into()
+}
+
+fn is_agent(pod: &Pod) -> bool {
+    pod.daemon_set().is_some_and(network_plugin::is_before_the_network)
 }
 
 fn with_pods(case: &Case, finding: Finding) -> Finding {
@@ -119,6 +131,13 @@ fn of_subnet(case: &Case, subnet: &str) -> Option<Blame> {
 /// Typha does not answer from another Node, so something between them drops the packets.
 fn out_of_reach(fact: &Fact) -> bool {
     fact.names.contains_key("typha") && fact.reason == Some(Reason::Timeout)
+}
+
+/// The DaemonSet that sets up the network of the node.
+fn plugin(case: &Case) -> Option<Blame> {
+    let set = network_plugin::plugin(case, case.node?)?;
+    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+    Some(Blame::object("apps/v1", "DaemonSet", &set.metadata.name).namespace(namespace))
 }
 
 /// The workload that exited by itself. Its template shows the version and settings.

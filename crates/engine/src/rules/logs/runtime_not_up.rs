@@ -14,7 +14,10 @@ rule! {
 
 fn check(case: &Case) -> Option<Opinion> {
     let root = logged::root(case, &[Trouble::RuntimeNotUp])?;
-    let fix = if root.fact.blocks == Phase::Ready {
+    let fix = if root.says(WITHOUT_SIZE) {
+        "Match the runtime and its CRI server on the node: cri-dockerd reads the sizes of Docker 25 and later from \
+         0.3.10 on. Install matching versions in the image or in user data, or use containerd. Then replace the node."
+    } else if root.fact.blocks == Phase::Ready {
         "Correct what keeps runc from starting a process, in the node's image or in its user data. For example, \
          SELinux in enforcing mode needs the policy of the package container-selinux. Then replace the node."
     } else {
@@ -35,3 +38,5 @@ fn check(case: &Case) -> Option<Opinion> {
     };
     repair::or_replace(case, finding.blaming(blamed)).into()
 }
+/// Source: kubernetes v1.29.7 pkg/kubelet/cri/remote/remote_image.go; Mirantis/cri-dockerd#299.
+const WITHOUT_SIZE: &str = "Id or size of image";

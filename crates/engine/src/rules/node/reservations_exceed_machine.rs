@@ -75,9 +75,10 @@ fn check(case: &Case) -> Option<Opinion> {
     let confidence = if own().all(|part| part.exact) { Confidence::Certain } else { Confidence::Likely };
     let (kind, name) = (class.kind.to_ascii_lowercase(), class.name());
     let unit = if resource.unit > 1.0 { " MiB" } else { "" };
+    let told = source_text::mask(&said.join(", "));
     let summary = format!(
-        "{} {name} reserves more {} than the machine has ({} of {has}{unit}), so the kubelet exits again and again and \
-         the machine never becomes a usable node.",
+        "{} {name} reserves more {} than the machine has ({} of {has}{unit}: {told}), so the kubelet exits again and \
+         again and the machine never becomes a usable node.",
         class.kind,
         resource.name,
         shown(wanted / resource.unit),
@@ -94,7 +95,7 @@ fn check(case: &Case) -> Option<Opinion> {
         Evidence::new(
             format!("{}/{name}", class.kind),
             blame.field.clone().unwrap_or_default(),
-            source_text::mask(&said.join(", ")),
+            told,
             "invalid Node Allocatable configuration: capacity must not be less than the reservation",
         ),
     )
