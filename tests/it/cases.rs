@@ -303,7 +303,7 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("2109-a-vpn-agent-takes-the-name-service", "what a Ready Node cannot pull counts as the pods' own trouble"),
     ("2110-service-address-dead-until-kube-proxy-restarts", "pods of users that do not reach the API server"),
     ("2121-notebooks-wait-for-a-meshed-scheduler", "a pod that names another scheduler is not Karpenter's yet"),
-    ("2127-skyhook-taint-stays-tuning-profile-missing", "who removes the taint is not known"),
+    ("2127-skyhook-taint-stays-tuning-profile-missing", "a DaemonSet is told to tolerate a taint that goes by itself"),
     ("2128-cluster-security-group-does-not-admit-dns", "pods of users that resolve no name"),
     ("2130-log-agent-keeps-off-karpenter-nodes", "nothing fails where only the log agent is missing"),
     ("2144-metadata-says-401-once", "a trace of bootstrap.sh in which the metadata service answers with a page"),

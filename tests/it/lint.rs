@@ -878,6 +878,12 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("2172-node-init-has-no-date", "an agent that fails on one image only"),
     ("2175-flatcar-environment-is-read-only", "an image that no node joins with"),
     ("2181-gpu-pool-without-any-size", "which instance types the region has"),
+    ("2201-two-kinds-of-accelerator", "a Node without the resource"),
+    ("2204-more-than-the-machine-has", "a machine of that size"),
+    ("2208-one-claim-stops-all", "capacity that runs out"),
+    ("2215-old-bgp-switch-wants-a-missing-configmap", "an agent that fails"),
+    ("2216-docker-25-no-longer-says-virtual-size", "a runtime that does not fit"),
+    ("2218-include-that-may-fail-first-may-not-any-more", "replacements that fail"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
