@@ -8,4 +8,5 @@ mod bash;
 mod karpenter;
 mod kubelet;
 mod nodeadm;
+mod secrets;
 mod systemd;

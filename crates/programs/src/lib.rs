@@ -86,6 +86,7 @@ pub const ALL: &[Program] = &[
     ("what Karpenter makes of user data", || drop(oracles::karpenter())),
     ("what nodeadm makes of a NodeConfig", || drop(oracles::nodeadm())),
     ("what the kubelet makes of its flags", || drop(oracles::kubelet())),
+    ("the rules of gitleaks", || drop(oracles::secrets())),
     ("what systemd makes of a unit", || drop(oracles::systemd())),
     ("buildah", || drop(image::buildah())),
     ("the base of the image", || drop(image::base())),

@@ -18,6 +18,11 @@ pub fn kubelet() -> PathBuf {
     module("kubelet", install).join("kubelet")
 }
 
+/// Secrets as the rules of gitleaks describe them.
+pub fn secrets() -> PathBuf {
+    module("secrets", install).join("secrets")
+}
+
 /// The program of a module in `tests/e2e/oracles`.
 fn module(name: &str, install: fn(&str, &str, &Path, &[&str]) -> PathBuf) -> PathBuf {
     let source = project().join("tests/e2e/oracles").join(name);

@@ -69,6 +69,9 @@ impl KarpenterEnds<'_> {
         let queue = queue.map_or_else(String::new, |queue| format!(" (INTERRUPTION_QUEUE is {queue})"));
         let ends = format!("Its pod {} exits{because}{queue}: {}", pod.metadata.name, excerpt(&fact.last.text));
         let finding = finding.adding(&ends).with(self.told());
+        if let Some(pool) = fact.names.get("annotated").and_then(|pools| pools.split([',', ' ']).next()) {
+            return annotated(finding, pool);
+        }
         let settings = Blame::object("apps/v1", "Deployment", deployment)
             .namespace(namespace)
             .field("spec.template.spec.containers[0].env");
@@ -112,6 +115,23 @@ impl KarpenterEnds<'_> {
             _ => finding.fix("Correct what Karpenter's error names. Karpenter then starts again by itself."),
         }
     }
+}
+
+/// Karpenter 1.1 and later ends over the annotation in which the conversion from v1beta1 kept what a NodePool set for the
+/// kubelet.
+/// Source: karpenter-provider-aws v1.1.0 pkg/operator/operator.go `NewOperator`.
+fn annotated(finding: Finding, pool: &str) -> Finding {
+    const KEY: &str = "compatibility.karpenter.sh/v1beta1-kubelet-conversion";
+    finding
+        .blaming(
+            Blame::object("karpenter.sh/v1", "NodePool", pool).field(format!("metadata.annotations['{KEY}']")),
+        )
+        .fix(
+            "Write what the annotation says of the kubelet into spec.kubelet of the EC2NodeClass of each named NodePool, \
+             then remove the annotation. Until then, Karpenter 1.0 runs. The change drifts the nodes of these NodePools.",
+        )
+        .inspect("See what it says", format!("kubectl get nodepool {pool} -o yaml"))
+        .change("Remove the annotation", format!("kubectl annotate nodepool {pool} {KEY}-"))
 }
 
 /// Blames the CustomResourceDefinition of the kind that the line names.
