@@ -81,6 +81,7 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field(kept.field);
     let proof = if kept.may_change { Proof::Lasting } else { Proof::Settled };
     let waits = kept.taint.as_ref().and_then(|taint| waits_in_turn(case, name, taint));
+    let selection = kept.selection_fix(name);
     let mut explanation =
         Explanation::new(proof, kept.why.clone(), blame, Link::new(format!("DaemonSet/{name}"), kept.why));
     explanation
@@ -98,17 +99,8 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
                 taint.key
             ))
             .change("Add the toleration", commands::tolerate(set, taint)),
-        None if !kept.may_change => explanation
-            .fix(format!(
-                "Let DaemonSet {name} run on this Node too, if its image is built for it. What it asks for is what the \
-                 machine is, and no label changes that."
-            ))
-            .change("Correct what it selects", format!("kubectl edit daemonset -n {namespace} {name}")),
         None => explanation
-            .fix(format!(
-                "Add to the Node the label that DaemonSet {name} requires. Or change the DaemonSet so that it selects \
-                 this Node."
-            ))
+            .fix(selection)
             .inspect("See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),
     }
 }

@@ -15,6 +15,22 @@ pub struct KeptAway {
     pub taint: Option<Taint>,
 }
 
+impl KeptAway {
+    /// What lets the DaemonSet run on a Node that it does not select.
+    pub fn selection_fix(&self, daemon_set: &str) -> String {
+        if self.may_change {
+            return format!(
+                "Add to the Node the label that DaemonSet {daemon_set} requires. Or change the DaemonSet so that it \
+                 selects this Node."
+            );
+        }
+        format!(
+            "Let DaemonSet {daemon_set} run on this Node too, if its image is built for it. What it asks for is what the \
+             machine is, and no label changes that."
+        )
+    }
+}
+
 /// The part that only some Nodes meet.
 pub const AFFINITY: &str = "spec.template.spec.affinity";
 

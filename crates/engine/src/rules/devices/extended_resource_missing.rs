@@ -553,14 +553,11 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         // The GPU operator labels a Node some minutes after it joined, when the driver is loaded.
         let proof = if refusal.may_change { Proof::Lasting } else { Proof::Settled };
         let untolerated = node.spec.taints.iter().find(|t| t.keeps_pods_off() && !set.tolerates(t));
+        let selection = refusal.selection_fix(name);
         let explained = Explanation::unlinked(proof, refusal.why, blame.field(refusal.field));
         return match untolerated {
             Some(taint) => tolerating(explained, set, taint),
-            None => explained
-                .fix(format!(
-                    "Add to the Node the label that DaemonSet {name} selects. Or make the DaemonSet select this Node."
-                ))
-                .inspect("See what it selects", describe_set(set)),
+            None => explained.fix(selection).inspect("See what it selects", describe_set(set)),
         };
     }
     by_agent(advertiser.who, without_pod(case, node, name))

@@ -356,13 +356,11 @@ fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Findin
 /// A NodeClaim whose launch is refused, if Karpenter waits until it has its instance.
 /// Source: core v1.4.0, v1.15.0 pkg/controllers/state/cluster.go `Synced`.
 fn waits_for_launch(case: &Case, round: FailingRound, why: &str) -> Option<Finding> {
-    let is_refused = |claim: &&NodeClaim| {
-        let launched = claim.condition("Launched").filter(|launched| !launched.is_true());
-        claim.status.provider_id.is_empty() && launched.is_some_and(|c| launch_error::known(c, None).is_some())
-    };
-    let claim = case.cluster.claims().filter(is_refused).min_by_key(|claim| claim.metadata.creation_timestamp)?;
-    let launched = claim.condition("Launched")?;
-    let known = launch_error::known(launched, None)?;
+    let refused = case.cluster.claims().filter_map(|claim| {
+        let launched = claim.condition("Launched").filter(|c| !c.is_true() && claim.status.provider_id.is_empty())?;
+        Some((claim, launched, launch_error::known(launched, None)?))
+    });
+    let (claim, launched, known) = refused.min_by_key(|(claim, ..)| claim.metadata.creation_timestamp)?;
     let name = claim.name();
     let why = format!("{why}: NodeClaim {name} has no instance, because {}", known.why);
     let evidence = Evidence::new(
@@ -384,7 +382,7 @@ fn waits_for_launch(case: &Case, round: FailingRound, why: &str) -> Option<Findi
                 Link::new(format!("NodeClaim/{name}"), "its launch is refused again and again"),
             ])
             .blaming(blame)
-            .fix(known.fix)
+            .fix(known.fix_for(&launched.message))
             .inspect("See the whole error", format!("kubectl describe nodeclaim {name}")),
     )
 }
