@@ -20,10 +20,15 @@ const SHOWN: &[(&str, &str)] = &[
     ("curl-auth-user", "what is drawn has four characters"),
     ("facebook-access-token", "a number, a sign and letters"),
     ("freemius-secret-key", "PHP is no user data"),
+    ("gitlab-session-cookie", "`session` names many things that are no secret"),
     ("jwt", "a real one begins with {\", which is eyJ"),
     ("jwt-base64", "a real one begins with {\", which is ZXlK"),
     ("nuget-config-password", "an attribute of XML"),
+    ("planetscale-oauth-token", "what is drawn has dots and `=` at any place"),
     ("private-key", "what is drawn has no such head as real keys have"),
+    ("sendgrid-api-token", "what is drawn begins with a dot"),
+    ("sidekiq-sensitive-url", "the user's name is shown, the password is not"),
+    ("slack-webhook-url", "what is drawn has any character for a dot of its host"),
 ];
 
 /// So many characters of a secret in a row are a leak.

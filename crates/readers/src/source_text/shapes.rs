@@ -115,6 +115,7 @@ const SECRETS: &[&str] = &[
     "echo hvb.hunter2hunter2hunter2",
     "echo s.hunter2hunter2hunter2abcd",
     "xapp-1-A0hunter2-abc",
+    "AAAAAAAAAAAAAAAAAAAAAMLheAAAAAAA0Uu5Ym1Qb9%2Bhunter2hunter2",
     "xoxa-2-hunter2",
     "xoxe.xoxp-1-hunter2",
     "https://hooks.slack.com/services/T000/B000/hunter2",

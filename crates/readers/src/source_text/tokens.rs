@@ -109,7 +109,7 @@ pub(super) fn token(text: &str) -> Option<usize> {
     /// The shortest token that is known by its looks.
     const HIDDEN: usize = 11;
     if let Some(len) = begun(text) {
-        return Some(len);
+        return Some(to_end(text, len));
     }
     let word = &text[..text.find(|c| !is_base64(c)).unwrap_or(text.len())];
     if let Some(len) = with_dot(text, word.len()) {
@@ -127,7 +127,16 @@ pub(super) fn token(text: &str) -> Option<usize> {
     let mixed = count(u8::is_ascii_uppercase) > 3 && count(u8::is_ascii_lowercase) > 3 && count(u8::is_ascii_digit) > 1;
     // A path has a slash every few letters, a name its hyphens; base64 has neither.
     let joints = word.bytes().filter(|b| matches!(b, b'/' | b'-' | b'_')).count();
-    (mixed && joints * 12 <= word.len()).then_some(word.len())
+    (mixed && joints * 12 <= word.len()).then(|| to_end(text, word.len()))
+}
+
+/// Where a token ends that may hold characters as a URL writes them: `%2F`.
+fn to_end(text: &str, len: usize) -> usize {
+    let rest = &text[len..];
+    if !rest.starts_with('%') {
+        return len;
+    }
+    len + rest.find(|c| !is_base64(c) && c != '%').unwrap_or(rest.len())
 }
 
 /// Vault's tokens before 1.10 (`s.` and 24 letters and digits), and Terraform's (`.atlasv1.` in the middle).
