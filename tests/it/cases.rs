@@ -316,6 +316,7 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("2185-readiness-taint-that-nobody-removes", "a Node of a node group, and a rule that is completed"),
     ("2186-profile-sized-for-the-older-machine", "what a pod asks for is its owner's affair"),
     ("2190-taint-remover-wants-the-control-plane", "the NodePool is told of its pod too, without the taint"),
+    ("2229-cilium-keeps-single-addresses", "what a CiliumNode says of the addresses of its interfaces"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

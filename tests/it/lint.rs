@@ -884,6 +884,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("2215-old-bgp-switch-wants-a-missing-configmap", "an agent that fails"),
     ("2216-docker-25-no-longer-says-virtual-size", "a runtime that does not fit"),
     ("2218-include-that-may-fail-first-may-not-any-more", "replacements that fail"),
+    ("2223-ipprefixcount-in-an-ipv6-cluster", "what EC2 refuses"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.

@@ -135,3 +135,28 @@ fn nobodys_log_is_read_where_nothing_is_open() {
     }
     assert!(asked > 10 && asked * 4 < clusters, "{asked} of {clusters}");
 }
+
+/// The pod that serves an agent runs on another Node, and only its own log says why it ends.
+#[test]
+fn a_verdict_that_names_the_pod_behind_an_agent_leads_to_both() {
+    let example = examples("CniNotReady").swap_remove(0);
+    let pod = |name: &str, owner: Value, node: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "kube-system", "ownerReferences": [owner]},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "x:1"}]},
+            "status": {"phase": "Running", "containerStatuses": [container(Some("CrashLoopBackOff"), Some(1))]}})
+    };
+    let set = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "cilium", "uid": "d"});
+    let replicas = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cilium-operator-6c", "uid": "r"});
+    let mut objects: Vec<Value> = over_cluster(&example.objects).into_iter().filter(|o| o["kind"] != "Pod").collect();
+    objects.extend([pod("cilium-x1", set, NODE), pod("cilium-operator-6c-x1", replicas, "another")]);
+    let pods: Vec<String> = judged(&objects)
+        .0
+        .into_iter()
+        .filter_map(|source| match source {
+            LogSource::Agent(agent) => Some(agent.pod),
+            LogSource::Karpenter { .. } => None,
+        })
+        .collect();
+    assert_eq!(pods, ["cilium-x1", "cilium-operator-6c-x1"]);
+}

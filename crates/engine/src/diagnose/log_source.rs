@@ -12,6 +12,7 @@ use crate::objects::input::Input;
 use crate::objects::{ContainerStatus, NodeClaim, NodePool, Pod};
 use crate::rules;
 use crate::upstream::karpenter::Karpenter;
+use crate::upstream::network_agents::server_of;
 use logs::table::program_of;
 use std::collections::BTreeMap;
 
@@ -144,7 +145,16 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
         let is_known = |pod: &Pod| pod.daemon_set().is_some_and(|set| program_of(set).is_some());
         pointed_to = agents.into_iter().filter(|pod| !pod.is_ready() && is_known(pod)).collect();
     }
-    pointed_to.into_iter().filter_map(agent).map(LogSource::Agent).collect()
+    let servers: Vec<&Pod> =
+        pointed_to.iter().flat_map(|pod| servers(case, pod)).filter(|pod| names(verdict, pod)).collect();
+    pointed_to.into_iter().chain(servers).filter_map(agent).map(LogSource::Agent).collect()
+}
+
+/// The pods, mostly of another Node, without which this agent does not work.
+fn servers<'w>(case: &Case<'w>, agent: &Pod) -> Vec<&'w Pod> {
+    let server = agent.daemon_set().and_then(server_of);
+    let Some((server, namespace)) = server.zip(agent.metadata.namespace.as_deref()) else { return Vec::new() };
+    case.cluster.pods_named(namespace, &format!("{}-", server.deployment)).collect()
 }
 
 /// Karpenter's log names NodeClaims, node classes and NodePools.
@@ -171,7 +181,7 @@ fn names(verdict: &NodeDiagnosisStatus, pod: &Pod) -> bool {
 
 /// The containers of a pod that are not ready, or all of them if each is ready.
 fn agent(pod: &Pod) -> Option<AgentLog> {
-    let program = program_of(pod.daemon_set()?);
+    let program = program_of(pod.daemon_set().unwrap_or(&pod.metadata.name));
     let status = &pod.status;
     let is_done = |c: &&ContainerStatus| c.state.terminated.as_ref().is_some_and(|ended| ended.exit_code == Some(0));
     let of_start = status.init_container_statuses.iter().filter(|c| !is_done(c) && !c.ready);

@@ -17,6 +17,7 @@ mod room;
 mod said;
 mod sandbox_ends;
 mod waited_for;
+mod without_kube_proxy;
 mod words;
 
 pub(crate) use pod::{cannot_be_set_up, of_pod};

@@ -1,4 +1,5 @@
-//! The DaemonSets without which pods of a Node have no network, as their charts and manifests call them.
+//! The DaemonSets without which pods of a Node have no network, and the Deployments that serve them, as their charts
+//! and manifests call them.
 
 /// The agent that makes the API server's Service reachable on a Node.
 pub const KUBE_PROXY: &str = "kube-proxy";
@@ -15,4 +16,30 @@ pub fn rank(name: &str) -> Option<usize> {
 /// Whether the pods of a Node need it all the time.
 pub fn serves_pods(name: &str) -> bool {
     name == KUBE_PROXY || rank(name).is_some()
+}
+
+/// A Deployment without which no pod of the agent becomes Ready.
+pub struct Server {
+    agent: &'static str,
+    pub deployment: &'static str,
+    /// What the agent does with it, before its name.
+    pub gives: &'static str,
+}
+
+const SERVERS: &[Server] = &[
+    // cilium v1.17.3 Documentation/internals/cilium_operator.rst.
+    Server { agent: "cilium", deployment: "cilium-operator", gives: "gets its addresses and resources from" },
+    // calico v3.29.2 typha/README.md.
+    Server { agent: "calico-node", deployment: "calico-typha", gives: "reads the API server through" },
+    // antrea v2.2.0 docs/design/architecture.md.
+    Server { agent: "antrea-agent", deployment: "antrea-controller", gives: "gets its policies from" },
+];
+
+pub fn server_of(agent: &str) -> Option<&'static Server> {
+    SERVERS.iter().find(|server| server.agent == agent)
+}
+
+/// Whether a pod of this name serves the agents of all Nodes.
+pub fn is_server(pod: &str) -> bool {
+    SERVERS.iter().any(|server| pod.strip_prefix(server.deployment).is_some_and(|rest| rest.starts_with('-')))
 }

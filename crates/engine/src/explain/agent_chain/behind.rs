@@ -2,17 +2,22 @@
 
 use super::NOT_READY;
 use super::agent::{Agent, INSTANCE_TYPE};
+use super::said;
+use super::without_kube_proxy::without_kube_proxy;
 use super::words::last_words;
 use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::explain::explanation::{Explanation, Proof};
+use crate::explain::logged::excerpt;
 use crate::facts::custom_networking::leaves_no_interface;
 use crate::facts::network_plugin;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
+use crate::upstream::network_agents::{self, Server};
 use crate::upstream::node_events::lacks_addresses;
 use crate::upstream::{startup_taint, vpc_cni};
+use std::net::IpAddr;
 
 /// The reason behind an agent with an unspecific message.
 pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
@@ -197,22 +202,12 @@ fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Explanation {
         .ask(format!("Does plugin {plugin} lack something that only pod {} brings?", agent.name), log)
 }
 
-/// Agents that are not Ready without a Deployment, and what they get from it.
-const SERVED: &[(&str, &str, &str)] = &[
-    // cilium v1.17.3 Documentation/internals/cilium_operator.rst.
-    ("cilium", "cilium-operator", "gets its addresses and resources from"),
-    // calico v3.29.2 typha/README.md.
-    ("calico-node", TYPHA, "reads the API server through"),
-    // antrea v2.2.0 docs/design/architecture.md.
-    ("antrea-agent", "antrea-controller", "gets its policies from"),
-];
-
 const TYPHA: &str = "calico-typha";
 /// The port of Typha. Source: calico v3.29.2 typha/pkg/syncserver/sync_server.go `defaultPort`.
 const TYPHA_PORT: u16 = 5473;
 
 fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
-    let (_, deployment, needs) = SERVED.iter().find(|(set, ..)| *set == agent.set)?;
+    let Server { deployment, gives, .. } = network_agents::server_of(agent.set)?;
     let pods: Vec<&Pod> = case.cluster.pods_named(agent.namespace, &format!("{deployment}-")).collect();
     if pods.iter().any(|pod| pod.is_ready()) {
         return (*deployment == TYPHA).then(|| typha_out_of_reach(case, node, agent, says, &pods)).flatten();
@@ -227,14 +222,14 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
     let image = image.and_then(|image| image.rsplit('/').next()).filter(|image| !image.is_empty());
     let of_image = image.map_or_else(String::new, |image| format!(" (image {image})"));
     let why = format!(
-        "pod {} fails because it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
+        "pod {} fails because it {gives} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
          {name}{of_image} fails: {fails}",
         agent.name
     );
     let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
     if let Some(taint) = pod.unscheduled().and_then(|said| taint_of_its_own(case, node, agent, pod, said)) {
         let why = format!(
-            "pod {} fails because it {needs} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
+            "pod {} fails because it {gives} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
              {name} does not tolerate {taint}, which all Nodes have. The taint is removed only after {} is Ready, so \
              both wait for each other",
             agent.name, agent.set
@@ -254,18 +249,52 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
                 .inspect("See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
         );
     }
-    let log = format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50");
-    Some(
-        Explanation::new(Proof::Open, why, blame, agent.link(says))
+    let unserved = |why: String, fails: String| {
+        Explanation::new(Proof::Open, why, blame.clone(), agent.link(says))
             .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
             .behind(Link::new(format!("Pod/{name}"), fails))
-            .fix(format!(
-                "Get Deployment {deployment} running. {} becomes Ready on new nodes only after that.",
-                agent.set
-            ))
+    };
+    let after_that = format!("{} becomes Ready on new nodes only after that.", agent.set);
+    let log = format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50");
+    let Some(line) = said::of_deployment(case, deployment, pod) else {
+        return Some(
+            unserved(why, fails)
+                .fix(format!("Get Deployment {deployment} running. {after_that}"))
+                .inspect("Read its log", log.clone())
+                .ask(format!("Which error does pod {name} log before it exits?"), log),
+        );
+    };
+    let logs = format!("its log ends with: {}", excerpt(&line.text));
+    if let Some((address, told)) = out_of_reach(case, agent, deployment, pod, &line.text) {
+        let why = format!(
+            "pod {} fails because it {gives} Deployment {deployment}, whose pod {name} does not reach the API server \
+             at {address}: {}",
+            agent.name, told.why
+        );
+        return Some(Explanation { why, ..told.after(Link::new(format!("Pod/{name}"), logs)).after(agent.link(says)) });
+    }
+    let (why, fails) = (format!("{why}; {logs}"), format!("{fails}; {logs}"));
+    Some(
+        unserved(why, fails)
+            .fix(format!("Correct the error that pod {name} logs. {after_that}"))
             .inspect("Read its log", log.clone())
-            .ask(format!("Which error does pod {name} log before it exits?"), log),
+            .ask(format!("What else does pod {name} log?"), log),
     )
+}
+
+/// The address of Service kubernetes is not reachable where this pod runs, and nothing but the agent would make it so.
+fn out_of_reach<'s>(
+    case: &Case,
+    agent: &Agent,
+    deployment: &str,
+    pod: &Pod,
+    says: &'s str,
+) -> Option<(&'s str, Explanation)> {
+    let (_, address) = says.split_once("dial tcp ")?;
+    let (ip, _) = address.split_once(":443: ")?;
+    ip.trim_matches(['[', ']']).parse::<IpAddr>().ok()?;
+    let node = case.cluster.node(pod.node())?;
+    Some((ip, without_kube_proxy(case, node, agent, deployment)?))
 }
 
 /// The taint that keeps it off every Node and is removed only after the agent works.

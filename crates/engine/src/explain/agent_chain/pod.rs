@@ -12,6 +12,7 @@ use super::room::no_room;
 use super::said::{self, SaidBy};
 use super::sandbox_ends;
 use super::waited_for;
+use super::without_kube_proxy::without_kube_proxy;
 use super::words::{Meaning, last_words, meaning};
 use super::{reads, without_pod};
 use crate::api::{Blame, Evidence, Link, Risk};
@@ -23,7 +24,6 @@ use crate::explain::pull::{self, Pull};
 use crate::facts::kubelet_skew;
 use crate::facts::network_plugin::{self, KUBE_PROXY};
 use crate::facts::node_tallies;
-use crate::facts::placement;
 use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod, steady};
 use crate::upstream::credentials::Credentials;
@@ -623,7 +623,7 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
     }
     let needs_proxy = host.is_none() && agent.set != KUBE_PROXY;
     if proxy.is_none() && needs_proxy && case.cluster.missing(Input::Pods).is_none() {
-        if let Some(told) = without_kube_proxy(case, node, agent) {
+        if let Some(told) = without_kube_proxy(case, node, agent, agent.set) {
             let why = format!(
                 "pod {} cannot reach the API server at {address}, because {}. The pod reports: {said}",
                 agent.name, told.why
@@ -675,46 +675,6 @@ fn ends_with_other_words(says: &str) -> bool {
     lower.contains(ENDS_WITH) && !UNREACHED.iter().any(|word| lower.contains(word))
 }
 
-/// A plugin that replaces kube-proxy needs the API server's own address. If kube-proxy is kept off the Node by design,
-/// nothing else makes the Service reachable for it.
-fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Explanation> {
-    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *KUBE_PROXY);
-    let by_design = match set {
-        Some(set) => placement::refusal(set, node).filter(|kept| kept.taint.is_none())?.why,
-        None if case.cluster.missing(Input::DaemonSets).is_none() => format!("DaemonSet {KUBE_PROXY} is not installed"),
-        None => return None,
-    };
-    // Calico: docs.tigera.io "Enable the eBPF data plane"; Cilium: docs.cilium.io "Kubernetes Without kube-proxy".
-    let (blame, fix) = match agent.set {
-        "calico-node" => (
-            Blame::object("v1", "ConfigMap", "kubernetes-services-endpoint").namespace(match agent.namespace {
-                "calico-system" => "tigera-operator",
-                other => other,
-            }),
-            "Give Calico the API server's own address before you remove kube-proxy: ConfigMap \
-             kubernetes-services-endpoint with KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Then restart its \
-             pods.",
-        ),
-        "cilium" => (
-            agent.in_spec("containers"),
-            "Give Cilium the API server's own address (Helm: k8sServiceHost and k8sServicePort), or run kube-proxy.",
-        ),
-        _ => return None,
-    };
-    let why = format!(
-        "no pod of kube-proxy runs on the node ({by_design}), and without kube-proxy {} needs the API server's own \
-         address",
-        agent.set
-    );
-    let object = blame.object.clone();
-    Some(
-        Explanation::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
-            .behind(Link::new(object, format!("DaemonSet {} would find the API server's own address there", agent.set)))
-            .fix(fix)
-            .inspect("See what the pod reports", agent.describe()),
-    )
-}
-
 /// The pod fails and no message says why.
 fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Explanation {
     let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
@@ -743,7 +703,7 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         && !kube_proxy_runs
         && case.cluster.missing(Input::Pods).is_none()
         && !ends_with_other_words(says)
-        && let Some(told) = without_kube_proxy(case, node, agent)
+        && let Some(told) = without_kube_proxy(case, node, agent, agent.set)
     {
         let why = format!("pod {name} fails: {says}. The reason may be that {}", told.why);
         return Explanation { why, ..told.after(link) }.ask(question, logs);

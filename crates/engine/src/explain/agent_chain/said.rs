@@ -1,7 +1,8 @@
-//! The last line in the log of an agent's pod, if there is a log.
+//! The last line in the log of an agent's pod, or of one that serves it, if there is a log.
 
 use super::agent::Agent;
 use crate::case::Case;
+use crate::objects::Pod;
 use logs::fact::LogLine;
 use logs::journey::Journey;
 use logs::table::program_of;
@@ -57,6 +58,13 @@ fn anothers<'w>(case: &Case<'w>, agent: &Agent, known: Option<&str>) -> Option<L
     let told = others.filter_map(|(pod, journey)| Some((pod, line(journey, known.unwrap_or(pod))?)));
     let (pod, line) = told.filter(|(pod, _)| fails(pod).is_some()).max_by_key(|(_, line)| line.time)?;
     Some(LastLine { line, by: SaidBy::Other(pod) })
+}
+
+/// The last error of the log of one pod, which belongs to this Deployment.
+pub(super) fn of_deployment<'w>(case: &Case<'w>, deployment: &str, pod: &Pod) -> Option<&'w LogLine> {
+    let name = &*pod.metadata.name;
+    let own = case.cluster.logs().filter(|log| log.journey.identity.pods.contains(name));
+    own.filter_map(|log| line(&log.journey, program_of(deployment).unwrap_or(name))).max_by_key(|line| line.time)
 }
 
 fn line<'w>(journey: &'w Journey, program: &str) -> Option<&'w LogLine> {
