@@ -116,6 +116,11 @@ const NOT_HERE: &[(&str, &str)] = &[
         "Karpenter 1.5.0 panics so, and later ones do not",
     ),
     ("Reconciler error{}syncing node, {error}", "Karpenter up to 1.0 says it"),
+    (
+        "The kubelet compatibility annotation, {annotation}, is not supported on Karpenter v1.1+. Please refer to the \
+         upgrade guide in the docs. The following NodePools still have the compatibility annotation: {annotated}",
+        "Karpenter 1.1 says it, and 1.14 does not",
+    ),
     ("Checking EC2 API connectivity, {error}", "Karpenter up to 0.36 says it"),
     ("Failed to renew lease{}err={error}", "no other replica takes the lease, and the API server answers"),
     (

@@ -117,18 +117,17 @@ impl KarpenterEnds<'_> {
     }
 }
 
-/// Karpenter 1.1 and later ends over the annotation in which the conversion from v1beta1 kept what a NodePool set for the
-/// kubelet.
+/// Karpenter 1.1 ends over the annotation in which the conversion from v1beta1 kept what a NodePool set for
+/// the kubelet.
 /// Source: karpenter-provider-aws v1.1.0 pkg/operator/operator.go `NewOperator`.
 fn annotated(finding: Finding, pool: &str) -> Finding {
     const KEY: &str = "compatibility.karpenter.sh/v1beta1-kubelet-conversion";
     finding
-        .blaming(
-            Blame::object("karpenter.sh/v1", "NodePool", pool).field(format!("metadata.annotations['{KEY}']")),
-        )
+        .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field(format!("metadata.annotations['{KEY}']")))
         .fix(
-            "Write what the annotation says of the kubelet into spec.kubelet of the EC2NodeClass of each named NodePool, \
-             then remove the annotation. Until then, Karpenter 1.0 runs. The change drifts the nodes of these NodePools.",
+            "Write what the annotation says of the kubelet into spec.kubelet of the EC2NodeClass of each named \
+             NodePool, then remove the annotation. Until then, Karpenter 1.0 runs. The change drifts the nodes of \
+             these NodePools.",
         )
         .inspect("See what it says", format!("kubectl get nodepool {pool} -o yaml"))
         .change("Remove the annotation", format!("kubectl annotate nodepool {pool} {KEY}-"))

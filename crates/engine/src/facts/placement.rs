@@ -25,8 +25,8 @@ impl KeptAway {
             );
         }
         format!(
-            "Let DaemonSet {daemon_set} run on this Node too, if its image is built for it. What it asks for is what the \
-             machine is, and no label changes that."
+            "Let DaemonSet {daemon_set} run on this Node too, if its image is built for it. What it asks for is what \
+             the machine is, and no label changes that."
         )
     }
 }

@@ -290,8 +290,8 @@ fn out_of_reach<'s>(
     pod: &Pod,
     says: &'s str,
 ) -> Option<(&'s str, Explanation)> {
-    let (_, address) = says.split_once("dial tcp ")?;
-    let (ip, _) = address.split_once(":443: ")?;
+    let (_, address) = says.split_once("dial tcp")?;
+    let (ip, _) = address.trim_start().split_once(":443: ")?;
     ip.trim_matches(['[', ']']).parse::<IpAddr>().ok()?;
     let node = case.cluster.node(pod.node())?;
     Some((ip, without_kube_proxy(case, node, agent, deployment)?))
