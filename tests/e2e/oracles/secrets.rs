@@ -43,6 +43,7 @@ fn is_shown(secret: &str, masked: &str) -> bool {
 /// The rules with a sample that this mask shows.
 fn shown(mask: fn(&str) -> String) -> BTreeMap<String, String> {
     let output = Command::new(oracles::secrets()).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let samples: Vec<Sample> = String::from_utf8(output.stdout)
         .expect("text")
         .lines()

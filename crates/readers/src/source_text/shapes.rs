@@ -116,6 +116,7 @@ const SECRETS: &[&str] = &[
     "echo s.hunter2hunter2hunter2abcd",
     "xapp-1-A0hunter2-abc",
     "AAAAAAAAAAAAAAAAAAAAAMLheAAAAAAA0Uu5Ym1Qb9%2Bhunter2hunter2",
+    "x=ghp_0123456789abcdef%2Bhunter2hunter2",
     "xoxa-2-hunter2",
     "xoxe.xoxp-1-hunter2",
     "https://hooks.slack.com/services/T000/B000/hunter2",

@@ -88,7 +88,7 @@ pub(super) fn begun(text: &str) -> Option<usize> {
     }
     // A JWT goes on behind its dots.
     let end = rest.find(|c| !is_base64(c) && c != '.').unwrap_or(rest.len());
-    Some(prefix.len() + rest[..end].trim_end_matches('.').len())
+    Some(to_end(text, prefix.len() + rest[..end].trim_end_matches('.').len()))
 }
 
 /// Which bytes a token begins with.
@@ -109,7 +109,7 @@ pub(super) fn token(text: &str) -> Option<usize> {
     /// The shortest token that is known by its looks.
     const HIDDEN: usize = 11;
     if let Some(len) = begun(text) {
-        return Some(to_end(text, len));
+        return Some(len);
     }
     let word = &text[..text.find(|c| !is_base64(c)).unwrap_or(text.len())];
     if let Some(len) = with_dot(text, word.len()) {
