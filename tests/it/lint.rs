@@ -885,6 +885,9 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("2216-docker-25-no-longer-says-virtual-size", "a runtime that does not fit"),
     ("2218-include-that-may-fail-first-may-not-any-more", "replacements that fail"),
     ("2223-ipprefixcount-in-an-ipv6-cluster", "what EC2 refuses"),
+    ("2236-nothing-to-be-had-anywhere", "capacity that runs out"),
+    ("2239-six-nodes-of-full-length", "pods that wait"),
+    ("2251-gpu-type-that-the-region-does-not-offer", "which instance types the region has"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.

@@ -359,6 +359,8 @@ pub enum DefectKind {
     EndsBeforeKarpenter,
     /// A command that certainly fails, and with `set -e` ends the script.
     EndsAtFailure,
+    /// A call of nodeadm that it ends with an error.
+    NodeadmCallRefused,
     /// PowerShell cannot parse the script, and runs nothing of it.
     PowerShellRefused,
     /// The tags around the script, which Karpenter writes itself.
@@ -430,6 +432,7 @@ impl Defect {
                 | D::NeverReached
                 | D::BodyInHeader
                 | D::EndsAtFailure
+                | D::NodeadmCallRefused
                 | D::ReadByNothing,
                 Family::Al2 | Family::Al2023,
             )

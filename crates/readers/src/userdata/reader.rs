@@ -1,6 +1,7 @@
 //! The way of the text through its readers, by family and by part.
 
 mod failing;
+mod nodeadm_call;
 mod parts;
 
 use std::collections::{HashMap, HashSet};
@@ -44,6 +45,7 @@ pub fn read(text: &str, family: Family) -> UserData {
     if !text.trim().is_empty() {
         reader.split();
         reader.node_configs();
+        reader.forget_needless_calls();
     }
     reader.data.arguments.sort_by_key(|argument| matches!(argument.setting, Setting::Flag(_)));
     override_earlier(&mut reader.data.arguments);
@@ -275,6 +277,7 @@ impl Reader<'_> {
         match path.rsplit('/').next().unwrap_or_default() {
             "bootstrap.sh" if joins_node(path) => self.bootstrap(command, name, arguments),
             "kubelet" if joins_node(path) => self.direct_kubelet(command, arguments),
+            "nodeadm" => self.nodeadm_call(command, name, arguments),
             "sysctl" if command.runs == Runs::Always && !self.kubelet_runs => {
                 let exact = arguments.iter().filter(|word| word.exact && word.text.as_str().contains('='));
                 self.parameters.extend(exact.map(|word| word.text.clone()));

@@ -65,6 +65,7 @@ impl DefectKind {
             | D::BootImageUnreachable
             | D::ContainerImageUnreachable
             | D::EndsAtFailure
+            | D::NodeadmCallRefused
             | D::PowerShellRefused
             | D::UnknownCmdlet
             | D::CmdletEndsScript

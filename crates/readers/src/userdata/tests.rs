@@ -610,3 +610,39 @@ fn the_last_to_set_a_kernel_parameter_before_the_kubelet_starts_is_what_it_finds
     let al2 = read(&format!("#!/bin/bash\nsysctl -w kernel.panic=0\n{tolerant}\n"), Family::Al2);
     assert!(!kinds(&al2).contains(&DefectKind::KernelParameterRefused));
 }
+
+#[test]
+fn nodeadm_wants_a_command_and_a_uri() {
+    const CONFIG: &str = "cat > /etc/eks/n.yaml <<EOF\nkind: NodeConfig\nEOF\n";
+    let found = |call: &str, family: Family| kinds(&read(&format!("#!/bin/bash\n{CONFIG}{call}\n"), family));
+    let refused = [DefectKind::NodeadmCallRefused];
+    for call in [
+        "/usr/local/bin/nodeadm --config /etc/eks/n.yaml",
+        "nodeadm",
+        "nodeadm init -c /etc/eks/n.yaml",
+        "nodeadm init --config-source /etc/eks/n.yaml",
+        "sudo nodeadm -c file:///etc/eks/n.yaml",
+    ] {
+        assert_eq!(found(call, Family::Custom), refused, "{call}");
+        assert_eq!(found(call, Family::Al2023), refused, "{call}");
+    }
+    for call in [
+        "nodeadm init -c file:///etc/eks/n.yaml",
+        "nodeadm init --config-source=file:///etc/eks/n.yaml --skip run",
+        "nodeadm -c imds://user-data init",
+        "nodeadm config check -c file:///etc/eks/n.yaml",
+        "nodeadm --version",
+        "nodeadm $ARGUMENTS",
+        "nodeadm init -c \"$CONFIG\"",
+        "if [ -e /x ]; then nodeadm; fi",
+        "nodeadm-internal",
+    ] {
+        assert_eq!(found(call, Family::Custom), [], "{call}");
+    }
+    // The services of the image read the other part.
+    let archive = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: \
+                   application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {cluster: {name: \
+                   a, apiServerEndpoint: \"https://x\", certificateAuthority: eA==, cidr: 10.0.0.0/16}}\n\
+                   --B\nContent-Type: text/x-shellscript\n\n#!/bin/bash\nnodeadm\n--B--\n";
+    assert!(!kinds(&read(archive, Family::Custom)).contains(&DefectKind::NodeadmCallRefused));
+}
