@@ -12,8 +12,12 @@ const ACQUIRED: &str = " acquired from ";
 const LOST: &str = ": DHCP lease lost";
 const RECONFIGURES: &str = ": Reconfiguring with ";
 
+/// How systemd names the unit of systemd-networkd.
+/// Source: systemd v252 units/systemd-networkd.service.in `Description`.
+const UNIT: &str = "Network Configuration";
+
 /// What makes a line worth a look.
-pub(crate) const NEEDLES: [&str; 3] = [ACQUIRED, LOST, RECONFIGURES];
+pub(crate) const NEEDLES: [&str; 4] = [ACQUIRED, LOST, RECONFIGURES, UNIT];
 
 /// The lease of a machine's first interface. The VPC CNI leaves the addresses of the others to itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
@@ -27,6 +31,9 @@ pub struct Lease {
     /// systemd-networkd reconfigured the interface before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub was_reconfigured: bool,
+    /// The line that says that systemd-networkd was stopped. It is started again at once, unless the machine ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Box<LogLine>>,
 }
 
 impl Lease {
@@ -34,8 +41,17 @@ impl Lease {
         *self == Self::default()
     }
 
+    /// Takes in a line of this program.
+    pub(crate) fn hear_of(&mut self, program: Option<&str>, message: &str, seen: impl Fn() -> LogLine) {
+        match program {
+            Some(NETWORKD) => self.hear(message, seen),
+            Some("systemd") => self.hear_systemd(message, seen),
+            _ => {}
+        }
+    }
+
     /// Takes in a line of systemd-networkd: `ens5: DHCP lease lost`.
-    pub(crate) fn hear(&mut self, message: &str, seen: impl Fn() -> LogLine) {
+    fn hear(&mut self, message: &str, seen: impl Fn() -> LogLine) {
         let Some((link, _)) = message.split_once(": ") else { return };
         let is_acquired = message.contains(ACQUIRED);
         let is_told = is_acquired || message.contains(LOST) || message.contains(RECONFIGURES);
@@ -54,11 +70,20 @@ impl Lease {
         }
     }
 
+    /// Takes in a line of systemd: `Stopped Network Configuration.`, from v249 on with the unit's name before.
+    fn hear_systemd(&mut self, message: &str, seen: impl Fn() -> LogLine) {
+        if message.starts_with("Stopped ") && message.trim_end_matches('.').ends_with(UNIT) {
+            self.stopped = Some(Box::new(seen()));
+        }
+    }
+
     /// Takes in what another file says. The newer one knows whether there is a lease.
     pub(crate) fn extend(&mut self, other: Self) {
+        let stopped = other.stopped.clone().or(self.stopped.take());
         if self.is_empty() || self.link == other.link && other.lost.is_none() {
             *self = other;
         }
+        self.stopped = stopped;
     }
 
     /// That the machine has no address.
@@ -97,6 +122,20 @@ mod tests {
         assert_eq!(lost(&[GOT, LOST]), Some(("ens5".to_owned(), false)));
         assert_eq!(lost(&[GOT, RECONFIGURES, LOST, GOT]), None);
         assert_eq!(lost(&[GOT, RECONFIGURES]), None);
+    }
+
+    #[test]
+    fn a_stop_of_networkd_is_kept() {
+        let stopped = |message: &str| {
+            let log = format!("Jan 15 11:51:02 localhost systemd[1]: {message}\n");
+            let mut reader = LogReader::new(FileLimits::default());
+            reader.file("journal", log.as_bytes(), "2026-01-15T12:00:00Z".parse().ok()).expect("text");
+            reader.of_one_machine().lease.stopped.is_some()
+        };
+        assert!(stopped("Stopped Network Configuration."));
+        assert!(stopped("Stopped systemd-networkd.service - Network Configuration."));
+        assert!(!stopped("Started Network Configuration."));
+        assert!(!stopped("Stopped Wait for Network to be Configured."));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::framing::{RawLines, Utf16};
 use crate::head::{console, is_instance, is_one_value, year_in};
 use crate::journey::Journey;
 use crate::last_words::{LastWords, complains, is_fatal};
-use crate::lease::NETWORKD;
 use crate::machines::{Folders, Machines, Nearest, OfMachine};
 use crate::oops::oops;
 use crate::quoted::{named as quoted, of_denial, shown};
@@ -602,9 +601,7 @@ impl<'f> OneFile<'f> {
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
         if fits {
             journey.clock.hear(&message, seen);
-        }
-        if fits && line.program.as_deref() == Some(NETWORKD) {
-            journey.lease.hear(&message, seen);
+            journey.lease.hear_of(line.program.as_deref(), &message, seen);
         }
         if fits && is_of_machine && program.is_none_or(|program| TABLE.is_called(program, KUBELET)) {
             journey.device_plugins.hear(&message, seen);

@@ -102,11 +102,19 @@ fn first_of(printed: &[Printed], at: usize) -> usize {
 fn last_words(printed: &[Printed]) -> Vec<LogLine> {
     const MOST: usize = 2;
     let output: Vec<&Printed> = printed.iter().filter(|line| depth(&line.text).is_none()).collect();
-    let complains =
-        |at: &usize| output.get(*at).is_some_and(|line| is_error(&line.text) || speaks_of_trouble(&line.text));
+    let is_complaint = |text: &str| is_error(text) || speaks_of_trouble(text) || is_of_shell(text);
+    let complains = |at: &usize| output.get(*at).is_some_and(|line| is_complaint(&line.text));
     let Some(last) = (0..output.len()).rev().find(complains) else { return Vec::new() };
     let first = (0..=last).rev().take_while(complains).last().unwrap_or(last);
     output.iter().take(last + 1).skip(first).take(MOST).map(|line| line.line.clone()).collect()
+}
+
+/// Whether the shell itself says that a command of a script failed: `FILE: line 169: x: unbound variable`.
+/// Source: bash 5.2 error.c `error_prolog`.
+fn is_of_shell(text: &str) -> bool {
+    let Some((_, behind)) = text.split_once(": line ") else { return false };
+    let Some((line, _)) = behind.split_once(": ") else { return false };
+    !line.is_empty() && line.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -158,6 +166,13 @@ E: Unable to lock directory /var/lib/apt/lists/
         let lock = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1868 (apt)";
         assert_eq!(said, [lock, "E: Unable to lock directory /var/lib/apt/lists/"]);
         assert!(commands.is_empty(), "{commands:?}");
+    }
+
+    #[test]
+    fn what_the_shell_itself_says_is_an_error() {
+        let said = "/etc/eks/bootstrap.sh: line 169: Copyright: unbound variable";
+        assert_eq!(both(&format!("++ logger -t user-data -s\n{said}\n")).0, [said]);
+        assert!(both("++ logger -s\nx: line by line: done\n").0.is_empty());
     }
 
     #[test]

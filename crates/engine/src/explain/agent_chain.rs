@@ -54,7 +54,7 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Explanation {
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace.unwrap_or("kube-system"));
     let describe = format!("kubectl describe daemonset -n {} {name}", namespace.unwrap_or("kube-system"));
     if let Some((set, kept)) = set.and_then(|set| Some((set, placement::refusal(set, node)?))) {
-        return kept_away(case, node, set, kept);
+        return kept_away(case, node, set, &kept);
     }
     if case.cluster.missing(Input::Pods).is_some() {
         let why = format!("nodewhy could not read whether a pod of DaemonSet {name} runs on it");
@@ -76,15 +76,14 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Explanation {
 /// `nodeConditionToTaintKeyStatusMap`.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAway) -> Explanation {
+fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: &placement::KeptAway) -> Explanation {
     let name = &set.metadata.name;
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field(kept.field);
     let proof = if kept.may_change { Proof::Lasting } else { Proof::Settled };
     let waits = kept.taint.as_ref().and_then(|taint| waits_in_turn(case, name, taint));
-    let selection = kept.selection_fix(name);
-    let mut explanation =
-        Explanation::new(proof, kept.why.clone(), blame, Link::new(format!("DaemonSet/{name}"), kept.why));
+    let link = Link::new(format!("DaemonSet/{name}"), kept.why.clone());
+    let mut explanation = Explanation::new(proof, kept.why.clone(), blame, link);
     explanation
         .links
         .extend(kept.taint.as_ref().map(|taint| Link::new(format!("Node/{}", node.name()), taint.to_string())));
@@ -101,7 +100,7 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
             ))
             .change("Add the toleration", commands::tolerate(set, taint)),
         None => explanation
-            .fix(selection)
+            .fix(kept.selection_fix(name))
             .inspect("See what it selects", format!("kubectl describe daemonset -n {namespace} {name}")),
     }
 }

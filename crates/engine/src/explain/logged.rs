@@ -397,6 +397,15 @@ impl Root<'_> {
         Some((lease, lost))
     }
 
+    /// That systemd-networkd was stopped, and mostly started again, shortly before the trouble began.
+    pub(crate) fn restarted_network(&self) -> Option<(TimeDelta, Evidence)> {
+        const SHORTLY: TimeDelta = TimeDelta::minutes(5);
+        let stopped = self.journey.lease.stopped.as_deref()?;
+        let before = self.fact.first.time? - stopped.time?;
+        let is_shortly = before >= TimeDelta::zero() && before <= SHORTLY;
+        is_shortly.then(|| (before, at(stopped, "it comes up again without what other programs had set up".to_owned())))
+    }
+
     /// What SELinux refused the program, if that is why it failed.
     pub(crate) fn selinux_refusal(&self) -> Option<Refusal<'_>> {
         refusal_behind(&self.journey.refusals, self.fact)

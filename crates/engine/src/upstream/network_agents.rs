@@ -23,16 +23,16 @@ pub struct Server {
     agent: &'static str,
     pub deployment: &'static str,
     /// What the agent does with it, before its name.
-    pub gives: &'static str,
+    pub uses: &'static str,
 }
 
 const SERVERS: &[Server] = &[
     // cilium v1.17.3 Documentation/internals/cilium_operator.rst.
-    Server { agent: "cilium", deployment: "cilium-operator", gives: "gets its addresses and resources from" },
+    Server { agent: "cilium", deployment: "cilium-operator", uses: "gets its addresses and resources from" },
     // calico v3.29.2 typha/README.md.
-    Server { agent: "calico-node", deployment: "calico-typha", gives: "reads the API server through" },
+    Server { agent: "calico-node", deployment: "calico-typha", uses: "reads the API server through" },
     // antrea v2.2.0 docs/design/architecture.md.
-    Server { agent: "antrea-agent", deployment: "antrea-controller", gives: "gets its policies from" },
+    Server { agent: "antrea-agent", deployment: "antrea-controller", uses: "gets its policies from" },
 ];
 
 pub fn server_of(agent: &str) -> Option<&'static Server> {

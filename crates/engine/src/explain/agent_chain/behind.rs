@@ -207,7 +207,7 @@ const TYPHA: &str = "calico-typha";
 const TYPHA_PORT: u16 = 5473;
 
 fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
-    let Server { deployment, gives, .. } = network_agents::server_of(agent.set)?;
+    let Server { deployment, uses, .. } = network_agents::server_of(agent.set)?;
     let pods: Vec<&Pod> = case.cluster.pods_named(agent.namespace, &format!("{deployment}-")).collect();
     if pods.iter().any(|pod| pod.is_ready()) {
         return (*deployment == TYPHA).then(|| typha_out_of_reach(case, node, agent, says, &pods)).flatten();
@@ -222,14 +222,14 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
     let image = image.and_then(|image| image.rsplit('/').next()).filter(|image| !image.is_empty());
     let of_image = image.map_or_else(String::new, |image| format!(" (image {image})"));
     let why = format!(
-        "pod {} fails because it {gives} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
+        "pod {} fails because it {uses} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
          {name}{of_image} fails: {fails}",
         agent.name
     );
     let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
     if let Some(taint) = pod.unscheduled().and_then(|said| taint_of_its_own(case, node, agent, pod, said)) {
         let why = format!(
-            "pod {} fails because it {gives} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
+            "pod {} fails because it {uses} Deployment {deployment}, and no pod of that Deployment is Ready. Pod \
              {name} does not tolerate {taint}, which all Nodes have. The taint is removed only after {} is Ready, so \
              both wait for each other",
             agent.name, agent.set
@@ -267,7 +267,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Expla
     let logs = format!("its log ends with: {}", excerpt(&line.text));
     if let Some((address, told)) = out_of_reach(case, agent, deployment, pod, &line.text) {
         let why = format!(
-            "pod {} fails because it {gives} Deployment {deployment}, whose pod {name} does not reach the API server \
+            "pod {} fails because it {uses} Deployment {deployment}, whose pod {name} does not reach the API server \
              at {address}: {}",
             agent.name, told.why
         );

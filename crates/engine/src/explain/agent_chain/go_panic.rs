@@ -21,11 +21,27 @@ pub(super) fn is_bug(says: &str) -> bool {
     says.split("panic: ").skip(1).any(|panic| OF_RUNTIME.iter().any(|words| panic.starts_with(words)))
 }
 
+/// Its controller for network policies reads PolicyEndpoints though its other half is turned off.
+/// Source: aws-network-policy-agent v1.1.2 controllers/policyendpoints_controller.go `configureeBPFProbes`, and pull
+/// request 323, which lets it pass over them.
+const LEFT_POLICIES: (&str, &str) = (
+    "older versions of its network policy agent panic so over a PolicyEndpoint if network policies are turned off \
+     (--enable-network-policy=false)",
+    "If network policies are turned off, delete the NetworkPolicies that still exist, and with them their \
+     PolicyEndpoints. Or turn network policies on again, or update the VPC CNI, which restarts aws-node on every node.",
+);
+
 /// The setting without which the VPC CNI does not panic so, as a clause, and the fix.
 /// Source: amazon-vpc-cni-k8s v1.11.2, v1.11.3 pkg/ipamd/ipamd.go `AnnotatePod` (#1947).
 pub(super) fn known(case: &Case, agent: &Agent, says: &str) -> Option<(&'static str, &'static str)> {
     const FIXED: Version = Version(1, 11, 3);
-    if agent.set != vpc_cni::AWS_NODE || !is_bug(says) || !says.contains("AnnotatePod") {
+    if agent.set != vpc_cni::AWS_NODE || !is_bug(says) {
+        return None;
+    }
+    if says.contains("PolicyEndpointsReconciler).configureeBPFProbes") {
+        return Some(LEFT_POLICIES);
+    }
+    if !says.contains("AnnotatePod") {
         return None;
     }
     let set = case.cluster.daemon_sets().find(|set| set.metadata.name == *vpc_cni::AWS_NODE)?;

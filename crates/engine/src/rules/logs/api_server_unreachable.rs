@@ -1,7 +1,7 @@
 //! The kubelet's log says that its requests do not reach the API server.
 
 use crate::explain::sibling_got_through::{self, Destination};
-use crate::explain::{logged, lost_lease};
+use crate::explain::{logged, networkd};
 use crate::facts::network_plugin::KUBE_PROXY;
 use crate::objects::Pod;
 use crate::rules::prelude::*;
@@ -41,7 +41,7 @@ fn check(case: &Case) -> Option<Opinion> {
             case.instance_id().unwrap_or("INSTANCE")
         ),
     );
-    if let Some(lost) = lost_lease::behind(case, &root) {
+    if let Some(lost) = networkd::behind(case, &root) {
         let blamed = lost.blame.clone().or_else(|| case.class_field("spec.amiSelectorTerms"));
         return lost.in_finding(finding).blaming(blamed).into();
     }

@@ -1,7 +1,7 @@
 //! The machine's log says that AWS or the instance's metadata service does not answer.
 
 use crate::explain::logged::{self, Root};
-use crate::explain::lost_lease;
+use crate::explain::networkd;
 use crate::explain::sibling_got_through::{self, Destination};
 use crate::rules::prelude::*;
 use logs::fact::{Fact, Trouble};
@@ -53,7 +53,7 @@ fn check(case: &Case) -> Option<Opinion> {
             )
             .into();
     }
-    if let Some(lost) = lost_lease::behind(case, &root) {
+    if let Some(lost) = networkd::behind(case, &root) {
         let blamed = lost.blame.clone().or_else(|| case.class_field("spec.amiSelectorTerms"));
         return lost.in_finding(finding).blaming(blamed).into();
     }

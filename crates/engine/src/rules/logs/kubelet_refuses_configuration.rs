@@ -9,7 +9,7 @@ use readers::source_text::Span;
 rule! {
     cause: KubeletRefusesConfiguration,
     summary: "The kubelet logged that it rejects a flag, a label or its configuration, and exited",
-    stages: [Join, Ready],
+    stages: [Join, Initialize, Ready],
     reads: [Nodes, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
 }
@@ -21,6 +21,10 @@ fn check(case: &Case) -> Option<Opinion> {
             let (fix, blamed) = selinux::fix(case);
             (fix.to_owned(), blamed)
         }
+        None if root.line().contains(NO_SUCH_ADDRESS) => {
+            let set_by_hand = case.user_data_naming(&["node-ip", "nodeIP"]);
+            (OF_ADDRESS.to_owned(), set_by_hand.or_else(|| case.class_field("spec.amiSelectorTerms")))
+        }
         None => match reserved_memory(&root) {
             Some(fix) => (fix, setting_of_memory_manager(case, &root)),
             None => (correction(root.line()), root.user_data(case)),
@@ -29,6 +33,13 @@ fn check(case: &Case) -> Option<Opinion> {
     let finding = root.finding(case).fix(fix).inspect("Read the whole console", logged::command(case));
     finding.blaming(blamed).into()
 }
+
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `validateNodeIP`.
+const NO_SUCH_ADDRESS: &str = "not found in the host's network interfaces";
+
+const OF_ADDRESS: &str = "Find out why the machine's interface has not got this address: --node-ip in user data may be \
+                          wrong, or the image's DHCP client (for IPv6 its DHCPv6 client) got no lease. Replace the \
+                          machine. If others meet this too, use a newer image.";
 
 fn correction(line: &str) -> String {
     if let Some(parameters) = kernel_parameters(line) {

@@ -1,4 +1,4 @@
-//! The machine reaches nothing, because systemd-networkd lost its address and got no new one.
+//! The machine reaches nothing, because systemd-networkd lost its address and got no new one, or removed its routes.
 
 use crate::api::{Blame, Confidence, Evidence};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use logs::fact::Reason;
 use logs::lease::NETWORKD;
 
 /// What to say and do about it.
-pub(crate) struct LostLease {
+pub(crate) struct LostNetwork {
     says: String,
     evidence: Evidence,
     fix: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct LostLease {
     pub blame: Option<Blame>,
 }
 
-impl LostLease {
+impl LostNetwork {
     /// The finding with it. That the user data is the reason is likely only.
     pub(crate) fn in_finding(self, finding: Finding) -> Finding {
         let mut finding = if self.says.is_empty() { finding } else { finding.adding(&self.says) };
@@ -28,7 +28,7 @@ impl LostLease {
 
 /// The lost lease behind a request that finds no route.
 /// Sources: amazonlinux/amazon-ec2-net-utils#168; networkctl(1), netplan-apply(8).
-pub(crate) fn behind(case: &Case, root: &Root) -> Option<LostLease> {
+pub(crate) fn behind(case: &Case, root: &Root) -> Option<LostNetwork> {
     const RECONFIGURES: [&str; 6] = [
         "networkctl reload",
         "networkctl reconfigure",
@@ -38,10 +38,8 @@ pub(crate) fn behind(case: &Case, root: &Root) -> Option<LostLease> {
         "netplan apply",
     ];
     let is_own = root.fact.program == NETWORKD;
-    if !is_own && !root.is_because(&[Reason::NoRoute]) {
-        return None;
-    }
-    let (lease, evidence) = root.lost_lease()?;
+    let lost = root.lost_lease().filter(|_| is_own || root.is_because(&[Reason::NoRoute]));
+    let Some((lease, evidence)) = lost else { return removed_routes(root) };
     let by_user_data = user_data_line::with(case, &RECONFIGURES, &[]);
     let mut says = Vec::new();
     if !is_own {
@@ -57,5 +55,23 @@ pub(crate) fn behind(case: &Case, root: &Root) -> Option<LostLease> {
         "Find what reconfigures the network while the machine boots, in the image or in the user data, and remove it. \
          Then replace the machine."
     };
-    Some(LostLease { says: says.join(" "), evidence, fix, blame: by_user_data.map(|line| line.blame) })
+    Some(LostNetwork { says: says.join(" "), evidence, fix, blame: by_user_data.map(|line| line.blame) })
+}
+
+/// When it starts, systemd-networkd removes rules and routes that its files do not name. Network plugins set up such.
+/// Source: systemd v252 man/networkd.conf.xml `ManageForeignRoutingPolicyRules`, `ManageForeignRoutes` (both yes).
+fn removed_routes(root: &Root) -> Option<LostNetwork> {
+    if !root.is_because(&[Reason::NoRoute, Reason::Timeout, Reason::NameNotFound]) {
+        return None;
+    }
+    let (before, evidence) = root.restarted_network()?;
+    let says = format!(
+        "systemd-networkd had been restarted {} before: it then removes the rules and routes that its own files do not \
+         name, such as those of the network plugin.",
+        crate::case::duration(before)
+    );
+    let fix = "Set ManageForeignRoutingPolicyRules=no and ManageForeignRoutes=no in networkd.conf, and turn off what \
+               restarts systemd-networkd, such as unattended upgrades, in the image. A restart of the network plugin's \
+               pod sets up its rules again, and so does a replacement of the machine.";
+    Some(LostNetwork { says, evidence, fix, blame: None })
 }
