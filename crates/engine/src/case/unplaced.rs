@@ -5,7 +5,7 @@ use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::intern::Interned;
-use crate::objects::{Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
+use crate::objects::{Condition, Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
 use crate::upstream::gpus;
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::overhead::{self, GIB, KeptBack};
@@ -307,7 +307,12 @@ impl<'w> Unplaced<'w> {
 
     /// The label that the pod asks for, and that no NodePool gives its machines.
     pub fn unoffered_label(&self, cluster: &ClusterState, pool: &NodePool) -> Option<&'w str> {
-        if self.refusal != PlacementObstacle::Label || !self.stands_for_all(cluster, pool) {
+        let is_told = match self.refusal {
+            PlacementObstacle::Label => true,
+            PlacementObstacle::PassedOver => waits_for_class(pool),
+            _ => false,
+        };
+        if !is_told || !self.stands_for_all(cluster, pool) {
             return None;
         }
         let (_, key) = unknown_label(self.event)?;
@@ -316,18 +321,19 @@ impl<'w> Unplaced<'w> {
     }
 
     /// Whether the NodePool stands for all that are refused for a label: the first one with taints that the pod
-    /// tolerates, as it is meant for such pods, or else the first. Without the pod nobody knows which taints it
-    /// tolerates, so then no NodePool stands for others that have some.
+    /// tolerates, as it is meant for such pods, or else the first. It may be one that is not Ready, of which Karpenter
+    /// says nothing. Without the pod nobody knows which taints it tolerates, so then no NodePool stands for others that
+    /// have some.
     fn stands_for_all(&self, cluster: &ClusterState, pool: &NodePool) -> bool {
         let is_tainted = |pool: &NodePool| pool.spec.template.spec.taints.iter().any(Taint::keeps_pods_off);
-        let refused: Vec<&NodePool> =
-            unplaced::refusals(self.event).filter_map(|(name, _)| cluster.pool(name)).collect();
+        let named: Vec<&NodePool> = unplaced::refusals(self.event).filter_map(|(name, _)| cluster.pool(name)).collect();
+        let all = || named.iter().copied().chain(cluster.pools().filter(|pool| waits_for_class(pool)));
         let meant = match self.pod {
-            Some(pod) => refused.iter().find(|pool| is_tainted(pool) && tolerated(pool, pod, |_| true)),
-            None if refused.len() > 1 && refused.iter().any(|pool| is_tainted(pool)) => return false,
+            Some(pod) => all().find(|pool| is_tainted(pool) && tolerated(pool, pod, |_| true)),
+            None if all().count() > 1 && all().any(is_tainted) => return false,
             None => None,
         };
-        meant.or(refused.first()).is_none_or(|first| first.name() == pool.name())
+        meant.or(named.first().copied()).is_none_or(|first| first.name() == pool.name())
     }
 
     /// Whether Karpenter makes no machine for the pod because it asks for devices by a ResourceClaim, and this
@@ -541,6 +547,12 @@ pub(super) fn values(pod: &Pod) -> impl Iterator<Item = &str> {
 fn expressions(pod: &Pod) -> impl Iterator<Item = &Requirement> {
     let required = &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution;
     required.node_selector_terms.iter().flat_map(|term| &term.match_expressions)
+}
+
+/// Whether Karpenter leaves the NodePool out for its node class, which has a diagnosis of its own.
+/// Source: core pkg/controllers/provisioning/provisioner.go `NewScheduler` (v1.0.5, v1.14.1).
+fn waits_for_class(pool: &NodePool) -> bool {
+    pool.unready().is_none() && pool.condition("NodeClassReady").is_some_and(Condition::is_false)
 }
 
 /// Whether the NodePool may have machines for the pod, as far as labels and taints tell.
