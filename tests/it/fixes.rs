@@ -120,7 +120,7 @@ const KUBECTL: &[(&str, &[&str])] = &[
     ("drain", &["--ignore-daemonsets", "--delete-emptydir-data"]),
     ("scale", &["-n", "--replicas"]),
     ("rollout", &["-n"]),
-    ("set", &["-n"]),
+    ("set", &["-n", "-c"]),
     ("create", &["-f", "-o"]),
     ("auth", &["--as", "--as-group", "--list"]),
     ("cluster-info", &[]),
@@ -130,6 +130,7 @@ const KUBECTL: &[(&str, &[&str])] = &[
 /// Resources as fixes write them, of Kubernetes and of what it is extended by here.
 const RESOURCES: &[&str] = &[
     "crd",
+    "securitygrouppolicies.vpcresources.k8s.aws",
     "clusterroles",
     "node",
     "nodes",

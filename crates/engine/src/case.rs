@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub(crate) mod aws_auth_change;
+pub mod branch_pods;
 pub mod by_image;
 pub mod by_revision;
 pub(crate) mod changed;
@@ -24,6 +25,7 @@ pub mod left_taint;
 mod logged_agent;
 pub mod memory_overhead;
 pub mod missing_driver;
+pub mod missing_mesh;
 pub mod node_image;
 pub mod other_family;
 mod out_of_service;
@@ -43,6 +45,7 @@ pub mod tagged_twice;
 pub mod taints;
 pub mod thresholds;
 pub mod timeout;
+mod unanswered;
 pub mod undersized_nodes;
 pub mod unnamed_reason;
 pub mod unplaced;
@@ -353,10 +356,12 @@ impl<'w> Case<'w> {
         self.class.map(|class| &class.any().class)
     }
 
-    /// Pods that wait for a machine of the NodePool, and that Karpenter makes none for.
+    /// Pods that wait for a machine of the NodePool, and that Karpenter makes none for. They do not tell why a node class
+    /// is not Ready.
     pub fn unplaced(&self) -> impl Iterator<Item = Unplaced<'w>> + use<'w> {
         let (cluster, class, now) = (self.cluster, self.class(), self.now);
-        self.pool().into_iter().flat_map(move |pool| unplaced_in(cluster, pool, class)).filter(move |u| u.waits(now))
+        let pool = self.pool().filter(|_| self.subject.kind == "NodePool");
+        pool.into_iter().flat_map(move |pool| unplaced_in(cluster, pool, class)).filter(move |u| u.waits(now))
     }
 
     /// Pods that wait for a machine of the NodePool, and for whose spread Karpenter counts no zone.
@@ -725,8 +730,10 @@ fn in_service_wait(judging: Judging, node: &Node, wait: Option<Wait>) -> Option<
         .or_else(|| stage::stopped_wait(cluster.claim_of_node(node)?, node, thresholds))
         .or_else(|| left_taint::wait(judging, node))
         .or_else(|| missing_driver::wait(judging, node))
+        .or_else(|| missing_mesh::wait(judging, node))
         .or_else(|| by_image::wait(judging, node))
         .or_else(|| by_revision::wait(judging, node))
+        .or_else(|| branch_pods::wait(judging, node))
         .or_else(|| tagged_twice::wait(judging, node))
         .or_else(|| logged_agent::wait(judging, node))
 }

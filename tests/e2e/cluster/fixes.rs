@@ -45,8 +45,10 @@ fn control_plane() -> ControlPlane {
     let control_plane = ControlPlane::start_with(&[&older, "--disable-admission-plugins=MutatingAdmissionPolicy"]);
     control_plane.karpenter_crds(NEWEST_KARPENTER);
     control_plane.ec2nodeclass_crd();
-    // Of the VPC CNI, of Cilium, of node-readiness-controller, and of Skyhook.
+    // Of the VPC CNI, of its resource controller, of Cilium, of node-readiness-controller, and of Skyhook.
     control_plane.apply(kind("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs"));
+    let group = "vpcresources.k8s.aws";
+    control_plane.apply(kind(group, "v1beta1", "SecurityGroupPolicy", "securitygrouppolicies"));
     control_plane.apply(kind("cilium.io", "v2alpha1", "CiliumPodIPPool", "ciliumpodippools"));
     control_plane.apply(kind("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule", "nodereadinessrules"));
     control_plane.apply(kind("skyhook.nvidia.com", "v1alpha1", "Skyhook", "skyhooks"));

@@ -4,6 +4,7 @@
 use super::judging::Judging;
 use super::stage::{Symptom, Wait};
 
+use crate::case::unanswered::{began, unanswered};
 use crate::case::unstarted_pods::STILL_REFUSED;
 
 use crate::api::{Evidence, Stage};
@@ -18,24 +19,6 @@ use std::sync::Arc;
 
 /// How soon after the agent it shows what the agent has broken: some probes fail before a pod is called unready.
 const SOON: TimeDelta = TimeDelta::minutes(3);
-
-/// The newest failed readiness probe of a running pod that got no answer at all. If the app gives a wrong answer, the
-/// Event shows that answer.
-/// Source: kubernetes v1.36.3 pkg/kubelet/prober/prober.go `probe`; net and net/http of Go say the rest.
-fn unanswered<'w>(cluster: &'w ClusterState, pod: &'w Pod) -> Option<&'w Event> {
-    const NOBODY: [&str; 3] = ["context deadline exceeded", "i/o timeout", "no route to host"];
-    if pod.spec.host_network || pod.is_ready() || !pod.runs() || pod.metadata.deletion_timestamp.is_some() {
-        return None;
-    }
-    let probes =
-        cluster.told_of_pod(pod).filter(|e| e.reason == "Unhealthy" && e.message.contains("Readiness probe failed"));
-    let newest = probes.max_by_key(|e| (e.last_seen(), &e.message))?;
-    NOBODY.iter().any(|said| newest.message.contains(said)).then_some(newest)
-}
-
-fn began(event: &Event) -> Option<DateTime<Utc>> {
-    event.first_timestamp.or(event.last_seen())
-}
 
 /// The revision of its DaemonSet that a pod is of.
 fn revision(pod: &Pod) -> Option<&str> {

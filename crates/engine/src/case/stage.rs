@@ -422,7 +422,9 @@ pub(super) fn stopped_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Op
     let taint = node.taint(left_taint::SHUT_DOWN)?;
     let because = "the cloud controller sets it where the instance is stopped";
     let evidence = Evidence::new(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
-    let wait = Wait::new(Stage::Ready, ready.last_transition_time?, t.terminate, t, evidence);
+    // The repair of Nodes waits 30 minutes. Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/cloudprovider.go
+    // `RepairPolicies`.
+    let wait = Wait::new(Stage::Ready, ready.last_transition_time?, t.terminate / 2, t, evidence);
     Some(Wait { proven: wait.patience, symptom: Symptom::InstanceStopped, ..wait }.only_with_proof())
 }
 

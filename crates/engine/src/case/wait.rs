@@ -50,10 +50,14 @@ pub enum Symptom {
     VolumeRefused,
     /// It has no driver for a volume.
     DriverMissing,
+    /// Pods of a service mesh fail their check for want of its network plugin.
+    MeshPluginMissing,
     /// Pods fail there that run on Nodes of another image.
     PodsFailOnImage,
     /// Pods there are out of reach since an agent of their network was replaced.
     OutOfReach,
+    /// The kubelet reaches none of its pods with an interface of their own.
+    BranchPodsOutOfReach,
     /// The accelerator is called broken.
     HardwareBroken,
     /// A controller has cordoned it, and left it so.

@@ -132,7 +132,7 @@ fn of_host<'de, D: Deserializer<'de>>(ports: D) -> Result<Vec<ContainerPort>, D:
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods
 /// that call AWS. All others are left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 24] = [
+const ENVIRONMENT: [&str; 26] = [
     "ANNOTATE_POD_IP",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ENABLE_POD_ENI",
@@ -142,6 +142,7 @@ const ENVIRONMENT: [&str; 24] = [
     "CLUSTER_CA_BUNDLE",
     "CLUSTER_ENDPOINT",
     "CLUSTER_NAME",
+    "DISABLE_TCP_EARLY_DEMUX",
     "DISABLE_WEBHOOK",
     "ENABLE_IPv6",
     "ENABLE_POD_ENI",
@@ -155,6 +156,7 @@ const ENVIRONMENT: [&str; 24] = [
     "KUBERNETES_SERVICE_HOST",
     "LEGACY_NODE_REPAIR",
     "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS",
+    "POD_SECURITY_GROUP_ENFORCING_MODE",
     "RESERVED_ENIS",
     "VM_MEMORY_OVERHEAD_PERCENT",
 ];
@@ -488,6 +490,12 @@ impl DaemonSet {
             .flat_map(|c| &c.env)
             .find(|e| e.name == name)
             .map(|e| e.value.as_str())
+    }
+
+    /// The same, of an init container too.
+    pub fn env_of_any(&self, name: &str) -> Option<&str> {
+        let mut of_init = self.spec.template.spec.init_containers.iter().flat_map(|c| &c.env);
+        self.env(name).or_else(|| of_init.find(|e| e.name == name).map(|e| e.value.as_str()))
     }
 
     /// Whether its pods mount this path of the Node without a type.

@@ -3,6 +3,7 @@
 pub mod agent_killed_by_probe;
 pub mod agent_not_ready;
 pub mod agent_update_cuts_pods;
+pub mod branch_pods_out_of_reach;
 pub mod cluster_tag_on_two_groups;
 pub mod cni_lacks_permissions;
 pub mod cni_not_ready;
@@ -10,6 +11,7 @@ pub mod endpoint_access_refuses;
 pub mod eni_config_missing;
 pub mod ip_family_differs;
 pub mod kube_proxy_not_running;
+pub mod mesh_plugin_missing;
 pub mod network_unavailable;
 pub mod no_route_out;
 pub mod pod_identity_agent_missing;

@@ -62,6 +62,7 @@ fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
                 "the cloud controller sets this taint if EC2 says that the instance is stopped or stopping",
             ),
         )
+        .blaming(Blame::object("", "Instance", id))
         .fix(
             "Start the instance, or delete its NodeClaim: Karpenter then launches another node if pods need one. With \
              an interruption queue or the feature gate NodeRepair, Karpenter replaces such nodes by itself.",

@@ -1,0 +1,50 @@
+//! A Ready Node on which the kubelet reaches none of the pods that have an interface of their own.
+
+use super::judging::Judging;
+use super::stage::{Symptom, Wait};
+
+use crate::case::out_of_service::is_out_of_service;
+use crate::case::unanswered::{began, unanswered};
+use crate::case::unplaced::POD_ENI;
+use crate::case::unstarted_pods::STILL_REFUSED;
+
+use crate::api::{Evidence, Stage};
+use crate::cluster_state::ClusterState;
+use crate::objects::{Event, Node, Pod};
+use chrono::{DateTime, Utc};
+
+/// The pod that has been out of reach for longest.
+#[derive(Debug, Clone, Copy)]
+pub struct BranchPods<'w> {
+    pub pod: &'w Pod,
+    pub event: &'w Event,
+    /// How many such pods the Node has.
+    pub count: usize,
+    since: DateTime<Utc>,
+}
+
+pub fn branch_pods<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Utc>) -> Option<BranchPods<'w>> {
+    let of_branch = || cluster.pods_on(node.name()).filter(|pod| pod.requests().any(|(name, _)| name == POD_ENI));
+    // One that is Ready is reached.
+    if of_branch().any(Pod::is_ready) {
+        return None;
+    }
+    let recent = |event: &Event| event.last_seen().is_some_and(|at| now - at <= STILL_REFUSED);
+    let cut = || of_branch().filter_map(|pod| Some((pod, unanswered(cluster, pod).filter(|event| recent(event))?)));
+    let (pod, event) = cut().min_by_key(|(pod, event)| (began(event), &pod.metadata.name))?;
+    Some(BranchPods { pod, event, count: cut().count(), since: began(event)? })
+}
+
+pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {
+    let Judging { cluster, now, thresholds: t } = judging;
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let found = branch_pods(cluster, node, now)?;
+    let because = "the kubelet reaches none of the pods of this Node that have an interface of their own";
+    let evidence =
+        Evidence::new(format!("Event Pod/{}", found.pod.metadata.name), "message", found.event.said(), because);
+    // A program may take minutes until it listens.
+    let wait = Wait::new(Stage::Ready, found.since, t.ready * 3, t, evidence);
+    Some(Wait { proven: wait.patience, symptom: Symptom::BranchPodsOutOfReach, ..wait })
+}
