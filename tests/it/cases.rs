@@ -271,7 +271,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("1514-old-image-will-not-go", "a drifted machine that works is not stuck"),
     ("1515-second-old-machine-waits-for-nobody", "a drifted machine that works is not stuck"),
     ("1533-leaving-takes-for-ever", "a cluster that is taken down, whose Nodes are all cordoned"),
-    ("1534-new-machine-with-pods-that-never-start", "pods that started before the plugin of a mesh, on one machine"),
     ("1548-smaller-bill-fewer-machines", "its second machine, of which there is no log, is in another zone"),
     ("1554-accelerated-machine-nobody-takes-away", "that Karpenter 0.10 waits for the devices of an instance type"),
     ("1562-newer-family-is-refused", "which branches Karpenter 0.11 knows of an instance type"),
@@ -317,6 +316,8 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("2186-profile-sized-for-the-older-machine", "what a pod asks for is its owner's affair"),
     ("2190-taint-remover-wants-the-control-plane", "the NodePool is told of its pod too, without the taint"),
     ("2229-cilium-keeps-single-addresses", "what a CiliumNode says of the addresses of its interfaces"),
+    ("2235-one-name-two-machines", "two boot ids that a Node reports by turns"),
+    ("2245-nth-cordons-but-cannot-drain", "a drain that the termination handler gives up, and its log"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged
