@@ -33,13 +33,21 @@ pub fn missing_mesh<'w>(cluster: &'w ClusterState, node: &Node) -> Option<Missin
         let (check, name) = checks.find_map(|own| Some((own, plugin_of(&own.name)?)))?;
         let set = cluster.daemon_sets().find(|set| set.metadata.name == *name)?;
         let of_plugin = cluster.pods_on(node.name()).find(|other| other.daemon_set() == Some(name));
-        let (made, ready) = (pod.metadata.creation_timestamp?, of_plugin.and_then(Pod::ready_since));
-        // A pod that came after the plugin has another reason.
-        let came_before = ready.is_none_or(|ready| made < ready);
+        let made = pod.metadata.creation_timestamp?;
+        let came_before = of_plugin.is_none_or(|plugin| came_before(made, plugin));
         let stays = pod.metadata.deletion_timestamp.is_none();
         (came_before && stays).then_some(MissingMesh { set, pod, check, since: made })
     });
     missing.min_by_key(|missing| (missing.since, &missing.pod.metadata.name))
+}
+
+/// Whether a pod that was made then came before the plugin. One that came after it has another reason. If the plugin
+/// has restarted since, nobody knows when it was Ready first.
+fn came_before(made: DateTime<Utc>, plugin: &Pod) -> bool {
+    let Some(ready) = plugin.ready_since() else { return true };
+    let is_older = plugin.metadata.creation_timestamp.is_some_and(|at| at < made);
+    let has_restarted = plugin.status.container_statuses.iter().any(|own| own.restart_count > 0);
+    made < ready && !(is_older && has_restarted)
 }
 
 fn plugin_of(check: &str) -> Option<&'static str> {

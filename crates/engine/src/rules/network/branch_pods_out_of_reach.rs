@@ -1,6 +1,6 @@
 //! The kubelet's probes of pods with security groups of their own get no answer, though the Node is Ready.
 
-use crate::case::branch_pods::branch_pods;
+use crate::case::branch_pods::{branch_pods, reached_elsewhere};
 use crate::objects::DaemonSet;
 use crate::rules::prelude::*;
 use crate::upstream::vpc_cni::AWS_NODE;
@@ -30,15 +30,24 @@ fn check(case: &Case) -> Option<Opinion> {
         Link::new(format!("Node/{name}"), "Ready, but does not reach its pods with security groups of their own"),
         Link::new(format!("Pod/{}", pod.name), found.event.said()),
     ];
-    let finding = |why: &str| {
-        Finding::new(Confidence::Likely, format!("{begin}: {why}."), case.wait.evidence.clone()).linked(links)
+    let finding = |confidence, why: &str| {
+        Finding::new(confidence, format!("{begin}: {why}."), case.wait.evidence.clone()).linked(links)
     };
-    if drops_answers(set) {
-        return dropped(set, finding).into();
+    // Each Node has the same setting.
+    if drops_answers(set) && !reached_elsewhere(case.cluster, &found) {
+        return dropped(set, |why| finding(Confidence::Likely, why)).into();
     }
     let describe = format!("kubectl describe pod -n {} {}", pod.namespace.as_deref().unwrap_or_default(), pod.name);
-    refused(finding).inspect("See the interface that the pod got", describe).into()
+    // A single pod may have hung.
+    let confidence = if found.count > 1 { Confidence::Likely } else { Confidence::Possible };
+    refused(|why| finding(confidence, why)).inspect("See the interface that the pod got", describe).into()
 }
+
+/// What the settings of the VPC CNI do not show.
+const OF_GROUPS: (&str, &str) = (
+    "Do the security groups of the pods let the Node in?",
+    "kubectl get securitygrouppolicies.vpcresources.k8s.aws -A -o yaml",
+);
 
 /// Whether the kernel of the Node takes the pods' answers to the kubelet for packets of another interface.
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md `DISABLE_TCP_EARLY_DEMUX`, `POD_SECURITY_GROUP_ENFORCING_MODE`.
@@ -74,18 +83,14 @@ fn dropped(set: &DaemonSet, finding: impl FnOnce(&str) -> Finding) -> Finding {
                 "kubectl set env -n {namespace} daemonset/{AWS_NODE} -c aws-vpc-cni-init DISABLE_TCP_EARLY_DEMUX=true"
             ),
         )
-        .unknown(
-            "Do the security groups of the pods let the Node in?",
-            "kubectl get securitygrouppolicies.vpcresources.k8s.aws -A -o yaml",
-        )
+        .unknown(OF_GROUPS.0, OF_GROUPS.1)
 }
 
 fn refused(finding: impl FnOnce(&str) -> Finding) -> Finding {
-    let command = "kubectl get securitygrouppolicies.vpcresources.k8s.aws -A -o yaml";
     finding("their own security groups perhaps do not let the Node's probes in")
         .fix(
             "Allow the ports of the probes in the security groups that SecurityGroupPolicies give these pods, from the \
              security group of the nodes. This disrupts nothing.",
         )
-        .unknown("Do the security groups of the pods let the Node in?", command)
+        .unknown(OF_GROUPS.0, OF_GROUPS.1)
 }
