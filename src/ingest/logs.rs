@@ -7,7 +7,7 @@ use super::regular;
 use chrono::{DateTime, Utc};
 use engine::cluster_state::ClusterState;
 use engine::objects::Pod;
-use engine::upstream::network_agents::is_server;
+use engine::upstream::network_agents::servers;
 use engine::upstream::startup_taint;
 use flate2::read::MultiGzDecoder;
 use logs::journey::Journey;
@@ -47,9 +47,9 @@ pub struct Logs {
 
 /// Reads logs. A file may be named after one of the cluster's pods.
 pub fn load(paths: &[PathBuf], cluster: &ClusterState, bounds: Bounds) -> Logs {
-    let is_of_machine = |pod: &Pod| {
-        pod.daemon_set().is_some() || startup_taint::package(pod).is_some() || is_server(&pod.metadata.name)
-    };
+    let is_server = |pod: &Pod| servers().any(|deployment| pod.is_of_deployment(deployment));
+    let is_of_machine =
+        |pod: &Pod| pod.daemon_set().is_some() || startup_taint::package(pod).is_some() || is_server(pod);
     let pods = cluster.pods().map(|pod| (pod.metadata.name.to_string(), is_of_machine(pod))).collect();
     let mut loader = Loader {
         reader: LogReader::new(FileLimits::default()).of_pods(pods),

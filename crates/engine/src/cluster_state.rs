@@ -709,6 +709,11 @@ impl ClusterState {
         within.filter_map(|(key, node)| self.pods.get(node)?.get(key))
     }
 
+    /// The pods of a Deployment that were read.
+    pub fn pods_of_deployment(&self, namespace: &str, deployment: &'static str) -> impl Iterator<Item = &Pod> {
+        self.pods_named(namespace, &format!("{deployment}-")).filter(|pod| pod.is_of_deployment(deployment))
+    }
+
     /// The pods that were read and that no Node has, nor is to have by name.
     pub fn pods_without_node(&self) -> impl Iterator<Item = &Pod> {
         self.pods_on("")

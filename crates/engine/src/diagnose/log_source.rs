@@ -154,7 +154,7 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
 fn servers<'w>(case: &Case<'w>, agent: &Pod) -> Vec<&'w Pod> {
     let server = agent.daemon_set().and_then(server_of);
     let Some((server, namespace)) = server.zip(agent.metadata.namespace.as_deref()) else { return Vec::new() };
-    case.cluster.pods_named(namespace, &format!("{}-", server.deployment)).collect()
+    case.cluster.pods_of_deployment(namespace, server.deployment).collect()
 }
 
 /// Karpenter's log names NodeClaims, node classes and NodePools.

@@ -133,7 +133,7 @@ fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link
 /// The component that removes a taint waits for a Node itself: for one without the taint, or for another reason.
 pub(crate) fn remover_waits(case: &Case, taint: &Taint, owner: &startup_taint::TaintOwner) -> Option<Explanation> {
     let deployment = owner.remover_deployment()?;
-    let own = case.cluster.pods_without_node().filter(|pod| deployment_pods::is_of(deployment, pod));
+    let own = case.cluster.pods_without_node().filter(|pod| pod.is_of_deployment(deployment));
     let waiting: Vec<(&Pod, &str)> = own.filter_map(|pod| Some((pod, pod.unscheduled()?))).collect();
     // Newer schedulers do not say which: kubernetes v1.36.3 plugins/tainttoleration/taint_toleration.go.
     let tolerates = |pod: &Pod| pod.spec.tolerations.iter().any(|own| own.tolerates(taint));

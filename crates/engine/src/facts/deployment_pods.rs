@@ -4,11 +4,6 @@ use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::objects::Pod;
 
-/// Whether its name is that of a pod of the Deployment.
-pub(crate) fn is_of(deployment: &str, pod: &Pod) -> bool {
-    pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'))
-}
-
 /// Namespaces and names, in the order of the Nodes.
 type Names = Vec<(String, String)>;
 
@@ -17,7 +12,7 @@ pub(crate) fn on_nodes<'w>(case: &Case<'w>, deployment: &str) -> Vec<&'w Pod> {
     let cluster = case.cluster;
     let names = cluster.once(&PODS, deployment, || {
         let all = cluster.nodes().flat_map(|node| cluster.pods_on(node.name()));
-        let own = all.filter(|pod| is_of(deployment, pod)).map(|pod| &pod.metadata);
+        let own = all.filter(|pod| pod.is_of_deployment(deployment)).map(|pod| &pod.metadata);
         own.map(|meta| (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())).collect()
     });
     let pod = |(namespace, name): &(String, String)| {

@@ -295,6 +295,17 @@ impl Pod {
         (&owner.kind, &owner.name)
     }
 
+    /// Whether a Deployment of this name made it. If its owner does not name one, the pod's own name tells.
+    pub fn is_of_deployment(&self, deployment: &str) -> bool {
+        match self.workload() {
+            ("Deployment", name) => name == deployment,
+            ("ReplicaSet" | "Pod", _) => {
+                self.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'))
+            }
+            _ => false,
+        }
+    }
+
     /// The Node that it runs on, or that a DaemonSet created it for. Empty if there is none.
     pub fn node(&self) -> &str {
         if self.spec.node_name.is_empty() {

@@ -39,7 +39,7 @@ pub fn server_of(agent: &str) -> Option<&'static Server> {
     SERVERS.iter().find(|server| server.agent == agent)
 }
 
-/// Whether a pod of this name serves the agents of all Nodes.
-pub fn is_server(pod: &str) -> bool {
-    SERVERS.iter().any(|server| pod.strip_prefix(server.deployment).is_some_and(|rest| rest.starts_with('-')))
+/// The Deployments that serve the agents of all Nodes.
+pub fn servers() -> impl Iterator<Item = &'static str> {
+    SERVERS.iter().map(|server| server.deployment)
 }

@@ -208,7 +208,7 @@ const TYPHA_PORT: u16 = 5473;
 
 fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Explanation> {
     let Server { deployment, uses, .. } = network_agents::server_of(agent.set)?;
-    let pods: Vec<&Pod> = case.cluster.pods_named(agent.namespace, &format!("{deployment}-")).collect();
+    let pods: Vec<&Pod> = case.cluster.pods_of_deployment(agent.namespace, deployment).collect();
     if pods.iter().any(|pod| pod.is_ready()) {
         return (*deployment == TYPHA).then(|| typha_out_of_reach(case, node, agent, says, &pods)).flatten();
     }
@@ -294,7 +294,7 @@ fn out_of_reach<'s>(
     let (ip, _) = address.trim_start().split_once(":443: ")?;
     ip.trim_matches(['[', ']']).parse::<IpAddr>().ok()?;
     let node = case.cluster.node(pod.node())?;
-    Some((ip, without_kube_proxy(case, node, agent, deployment)?))
+    Some((ip, without_kube_proxy(case, node, agent, (deployment, pod))?))
 }
 
 /// The taint that keeps it off every Node and is removed only after the agent works.

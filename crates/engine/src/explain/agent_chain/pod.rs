@@ -623,7 +623,7 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
     }
     let needs_proxy = host.is_none() && agent.set != KUBE_PROXY;
     if proxy.is_none() && needs_proxy && case.cluster.missing(Input::Pods).is_none() {
-        if let Some(told) = without_kube_proxy(case, node, agent, agent.set) {
+        if let Some(told) = without_kube_proxy(case, node, agent, (agent.set, agent.pod)) {
             let why = format!(
                 "pod {} cannot reach the API server at {address}, because {}. The pod reports: {said}",
                 agent.name, told.why
@@ -703,7 +703,7 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         && !kube_proxy_runs
         && case.cluster.missing(Input::Pods).is_none()
         && !ends_with_other_words(says)
-        && let Some(told) = without_kube_proxy(case, node, agent, agent.set)
+        && let Some(told) = without_kube_proxy(case, node, agent, (agent.set, agent.pod))
     {
         let why = format!("pod {name} fails: {says}. The reason may be that {}", told.why);
         return Explanation { why, ..told.after(link) }.ask(question, logs);

@@ -6,12 +6,12 @@ use crate::case::Case;
 use crate::explain::explanation::{Explanation, Proof};
 use crate::facts::network_plugin::KUBE_PROXY;
 use crate::facts::placement;
-use crate::objects::Node;
 use crate::objects::input::Input;
+use crate::objects::{Node, Pod};
 
 /// A plugin that replaces kube-proxy needs the API server's own address. If kube-proxy is kept off the Node by design,
-/// nothing else makes the Service reachable for `program`, which is the agent or a Deployment that serves it.
-pub(super) fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent, program: &str) -> Option<Explanation> {
+/// nothing else makes the Service reachable for `program` and its pod. That is the agent or a Deployment that serves it.
+pub(super) fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent, (program, pod): (&str, &Pod)) -> Option<Explanation> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *KUBE_PROXY);
     let by_design = match set {
         Some(set) => placement::refusal(set, node).filter(|kept| kept.taint.is_none())?.why,
@@ -50,10 +50,11 @@ pub(super) fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent, progra
          own address"
     );
     let object = blame.object.clone();
+    let describe = format!("kubectl describe pod -n {} {}", agent.namespace, pod.metadata.name);
     Some(
         Explanation::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
             .behind(Link::new(object, format!("{program} would find the API server's own address there")))
             .fix(fix)
-            .inspect("See what the pod reports", agent.describe()),
+            .inspect("See what the pod reports", describe),
     )
 }
