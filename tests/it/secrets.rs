@@ -612,14 +612,18 @@ fn no_output_shows_any_form_of_a_secret_in_user_data() {
 }
 
 /// An escape sequence clears the screen, writes the title or hides what follows it; U+009B begins one too.
+const CONTROLS: &str = "it fails\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}txet\u{8}\rgone";
+
+/// What a terminal would obey.
+fn raw(shown: &str) -> Option<char> {
+    shown
+        .chars()
+        .find(|c| (c.is_control() && *c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+}
+
 #[test]
 fn no_message_tells_a_terminal_what_to_do() {
-    let text = "it fails\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}txet\u{8}\rgone";
-    let raw = |shown: &str| {
-        shown
-            .chars()
-            .find(|c| (c.is_control() && *c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-    };
+    let text = CONTROLS;
     for (place, mut objects) in quoting(text) {
         for object in &mut objects {
             object["metadata"]["labels"]["note"] = json!(text);
@@ -635,7 +639,9 @@ fn no_message_tells_a_terminal_what_to_do() {
             &["diagnose", "-f", "-", "--details"][..],
             &["diagnose", "-f", "-", "-o", "wide"],
             &["diagnose", "-f", "-", "-o", "json"],
+            &["diagnose", "-f", "-", "-o", "yaml"],
             &["diagnose", "-f", "-", text],
+            &["explain", text],
             &["lint", "-f", "-"],
             &["lint", "-f", "-", "-o", "json"],
             &["lint", "-f", "-", "-o", "github"],
@@ -650,10 +656,36 @@ fn no_message_tells_a_terminal_what_to_do() {
             for arguments in [
                 &["history", "-f", "-"][..],
                 &["history", "-f", "-", "-o", "json"],
+                &["history", "-f", "-", "-o", "yaml"],
                 &["history", "-f", "-", name.as_str()],
             ] {
                 assert_eq!(raw(&printed(arguments, &input)), None, "{place}: {arguments:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn no_user_data_tells_a_terminal_what_to_do() {
+    assert_eq!(raw(CONTROLS), Some('\u{1b}'));
+    for (family, text) in user_data(&format!("echo '{CONTROLS}'")) {
+        let mut objects = objects(family, &text);
+        let mut other = objects[0].clone();
+        other["metadata"]["name"] = json!("other");
+        other["spec"]["userData"] = json!(text.replace("it fails", "it works"));
+        objects.push(other);
+        let input: String = objects.iter().map(|object| object.to_string() + "\n").collect();
+        for arguments in [
+            &["userdata", "-f", "-"][..],
+            &["userdata", "-f", "-", "--diff", "default", "other"],
+            &["userdata", "-f", "-", "--diff", "default", CONTROLS],
+            &["lint", "-f", "-"],
+            &["diagnose", "-f", "-", "--details"],
+            &["diagnose", "-f", "-", "-o", "yaml"],
+        ] {
+            let shown = printed(arguments, &input);
+            assert!(!shown.is_empty(), "{family}: {arguments:?}");
+            assert_eq!(raw(&shown), None, "{family}: {arguments:?}: {shown:?}");
         }
     }
 }
