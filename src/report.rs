@@ -73,7 +73,7 @@ pub fn render(survey: Survey, background: &Background, style: Style) -> Result<S
         Format::Text => text::render(&survey, style),
         Format::Wide => table::render(&survey, style.now),
         Format::Json => json(&list(survey))? + "\n",
-        Format::Yaml => serde_saphyr::to_string(&list(survey)).map_err(|e| Error::Yaml(e.to_string()))?,
+        Format::Yaml => yaml(&list(survey))?,
         Format::Html => {
             html::render(&[html::Section { cluster: None, survey: &survey, background: *background }], &[], None)
         }
@@ -101,6 +101,12 @@ pub fn render_one_of_many(survey: Survey, background: &Background, style: Style)
 /// As JSON for people and programs, whose strings no terminal obeys.
 fn json(value: &impl Serialize) -> serde_json::Result<String> {
     serde_json::to_string_pretty(value).map(|json| visible::in_json(&json))
+}
+
+/// As YAML for people and programs, in which no character hides others.
+fn yaml(value: &impl Serialize) -> Result<String, Error> {
+    let yaml = serde_saphyr::to_string(value).map_err(|error| Error::Yaml(error.to_string()))?;
+    Ok(visible::in_yaml(&yaml))
 }
 
 /// Diagnoses that could not be written out.

@@ -54,7 +54,7 @@ pub fn render(clusters: Vec<OneCluster>, style: Style) -> Result<String, Error> 
         Format::Text => in_text(&clusters, style),
         Format::Wide => table::of_clusters(&clusters),
         Format::Json => super::json(&lists(clusters))? + "\n",
-        Format::Yaml => serde_saphyr::to_string(&lists(clusters)).map_err(|e| Error::Yaml(e.to_string()))?,
+        Format::Yaml => super::yaml(&lists(clusters))?,
         Format::Html => page(&clusters),
     })
 }

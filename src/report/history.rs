@@ -188,5 +188,5 @@ pub fn json(diagnoses: &[NodeDiagnosis]) -> Result<String, Error> {
 }
 
 pub fn yaml(diagnoses: &[NodeDiagnosis]) -> Result<String, Error> {
-    serde_saphyr::to_string(&list(diagnoses)).map_err(|error| Error::Yaml(error.to_string()))
+    super::yaml(&list(diagnoses))
 }

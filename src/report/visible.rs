@@ -16,6 +16,11 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// The same of YAML, whose writer escapes control characters by itself. A program that needs what was said takes JSON.
+pub fn in_yaml(yaml: &str) -> String {
+    if yaml.contains(is_unseen) { visible(yaml) } else { yaml.to_owned() }
+}
+
 /// The same as one line: each line end and tab is a blank.
 pub fn in_a_line(text: &str) -> String {
     visible(&text.replace(['\n', '\r', '\t'], " "))

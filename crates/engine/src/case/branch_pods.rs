@@ -23,19 +23,19 @@ pub struct BranchPods<'w> {
     since: DateTime<Utc>,
 }
 
-fn is_of_branch(pod: &&Pod) -> bool {
+fn is_of_branch(pod: &Pod) -> bool {
     pod.requests().any(|(name, _)| name == POD_ENI)
 }
 
 /// Whether another pod of the same workload, with the same probe, is reached on its Node.
 pub fn reached_elsewhere(cluster: &ClusterState, found: &BranchPods) -> bool {
     let pods = cluster.pods_in(found.pod.metadata.namespace.as_deref().unwrap_or_default());
-    let mut others = pods.filter(is_of_branch).filter(|pod| pod.workload() == found.pod.workload());
+    let mut others = pods.filter(|pod| is_of_branch(pod) && pod.workload() == found.pod.workload());
     others.any(Pod::is_ready)
 }
 
 pub fn branch_pods<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Utc>) -> Option<BranchPods<'w>> {
-    let of_branch = || cluster.pods_on(node.name()).filter(is_of_branch);
+    let of_branch = || cluster.pods_on(node.name()).filter(|pod| is_of_branch(pod));
     // One that is Ready is reached.
     if of_branch().any(Pod::is_ready) {
         return None;

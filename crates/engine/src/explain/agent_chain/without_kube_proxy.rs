@@ -10,8 +10,13 @@ use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 
 /// A plugin that replaces kube-proxy needs the API server's own address. If kube-proxy is kept off the Node by design,
-/// nothing else makes the Service reachable for `program` and its pod. That is the agent or a Deployment that serves it.
-pub(super) fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent, (program, pod): (&str, &Pod)) -> Option<Explanation> {
+/// nothing else makes the Service reachable for `program` and its pod: the agent, or a Deployment that serves it.
+pub(super) fn without_kube_proxy(
+    case: &Case,
+    node: &Node,
+    agent: &Agent,
+    (program, pod): (&str, &Pod),
+) -> Option<Explanation> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *KUBE_PROXY);
     let by_design = match set {
         Some(set) => placement::refusal(set, node).filter(|kept| kept.taint.is_none())?.why,

@@ -7,7 +7,7 @@ use logs::fact::Trouble;
 rule! {
     cause: KubeProxyFails,
     summary: "kube-proxy logged why it exits or cannot write its rules: a missing kernel module, failing nft or \
-              iptables, or a rejected configuration",
+              iptables, a rejected configuration, or no inotify instance",
     stages: [Initialize, Ready],
     reads: [Nodes, NodeClasses, Pods, Logs],
     versions: "all; seen only in logs",
@@ -37,6 +37,13 @@ fn check(case: &Case) -> Option<Opinion> {
             Some(config),
             "Correct the setting that the line names in kube-proxy's configuration. For the EKS add-on, use its \
              configuration values. Then restart kube-proxy's pods, which disrupts no workload.",
+        )
+    } else if says("files") {
+        // Source: man7.org inotify(7), `max_user_instances` and EMFILE.
+        (
+            case.class_field("spec.userData"),
+            "Raise the limit in user data, for example sysctl -w fs.inotify.max_user_instances=8192, and replace the \
+             node. On this node the same command helps at once. Also find the pods of root that use up the instances.",
         )
     } else {
         let image = case.class_field("spec.amiSelectorTerms");
