@@ -4,9 +4,8 @@ use super::judging::Judging;
 use super::stage::{Symptom, Wait};
 
 use crate::case::out_of_service::is_out_of_service;
-use crate::case::unanswered::{began, unanswered};
+use crate::case::unanswered::{began, earliest, still_unanswered};
 use crate::case::unplaced::POD_ENI;
-use crate::case::unstarted_pods::STILL_REFUSED;
 
 use crate::api::{Evidence, Stage};
 use crate::cluster_state::ClusterState;
@@ -35,15 +34,13 @@ pub fn reached_elsewhere(cluster: &ClusterState, found: &BranchPods) -> bool {
 }
 
 pub fn branch_pods<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Utc>) -> Option<BranchPods<'w>> {
-    let of_branch = || cluster.pods_on(node.name()).filter(|pod| is_of_branch(pod));
     // One that is Ready is reached.
-    if of_branch().any(Pod::is_ready) {
+    if cluster.pods_on(node.name()).any(|pod| is_of_branch(pod) && pod.is_ready()) {
         return None;
     }
-    let recent = |event: &Event| event.last_seen().is_some_and(|at| now - at <= STILL_REFUSED);
-    let cut = || of_branch().filter_map(|pod| Some((pod, unanswered(cluster, pod).filter(|event| recent(event))?)));
-    let (pod, event) = cut().min_by_key(|(pod, event)| (began(event), &pod.metadata.name))?;
-    Some(BranchPods { pod, event, count: cut().count(), since: began(event)? })
+    let cut: Vec<_> = still_unanswered(cluster, node, now).filter(|(pod, _)| is_of_branch(pod)).collect();
+    let (pod, event) = earliest(cut.iter().copied())?;
+    Some(BranchPods { pod, event, count: cut.len(), since: began(event)? })
 }
 
 pub(super) fn wait(judging: Judging, node: &Node) -> Option<Wait> {

@@ -4,8 +4,7 @@
 use super::judging::Judging;
 use super::stage::{Symptom, Wait};
 
-use crate::case::unanswered::{began, unanswered};
-use crate::case::unstarted_pods::STILL_REFUSED;
+use crate::case::unanswered::{began, earliest, still_unanswered, unanswered};
 
 use crate::api::{Evidence, Stage};
 use crate::case::out_of_service::is_out_of_service;
@@ -85,9 +84,7 @@ pub struct ByRevision<'w> {
 }
 
 pub fn by_revision<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Utc>) -> Option<ByRevision<'w>> {
-    let unanswered = cluster.pods_on(node.name()).filter_map(|pod| Some((pod, unanswered(cluster, pod)?)));
-    let recent = unanswered.filter(|(_, event)| event.last_seen().is_some_and(|at| now - at <= STILL_REFUSED));
-    let (pod, event) = recent.min_by_key(|(pod, event)| (began(event), &pod.metadata.name))?;
+    let (pod, event) = earliest(still_unanswered(cluster, node, now))?;
     let since = began(event)?;
     cluster.pods_on(node.name()).find_map(|agent| {
         let set = agent.daemon_set().filter(|set| serves_pods(set) && is_soon(agent, Some(since)))?;

@@ -312,10 +312,10 @@ impl<'w> Unplaced<'w> {
             PlacementObstacle::PassedOver => waits_for_class(pool),
             _ => false,
         };
-        if !is_told || !self.stands_for_all(cluster, pool) {
+        let (_, key) = unknown_label(self.event).filter(|_| is_told)?;
+        if !self.stands_for_all(cluster, pool) {
             return None;
         }
-        let (_, key) = unknown_label(self.event)?;
         let asks = |pod: &Pod| asks_for(pod).any(|asked| asked == key);
         (self.pod.is_none_or(asks) && !cluster.pools().any(|pool| offers(pool, self.pod, key))).then_some(key)
     }
