@@ -20,6 +20,8 @@ struct Case {
     flags: &'static [&'static str],
     /// The file it is given in place of flags.
     config: &'static str,
+    /// A command that takes something from its machine first.
+    without: &'static str,
     says: &'static str,
     wanted: (Trouble, Option<Reason>),
 }
@@ -38,12 +40,25 @@ const PREFIX: &str = "[pod/kube-proxy-x7k2p/kube-proxy]";
 
 const BOTH: &[&str] = &["iptables", "ip6tables"];
 
-const PLAIN: Case =
-    Case { version: NEWEST, iptables: BOTH, flags: &[], config: "", says: "", wanted: (Trouble::KubeProxyFails, None) };
+const PLAIN: Case = Case {
+    version: NEWEST,
+    iptables: BOTH,
+    flags: &[],
+    config: "",
+    without: ":",
+    says: "",
+    wanted: (Trouble::KubeProxyFails, None),
+};
 
 fn cases() -> Vec<Case> {
     vec![
         Case { config: "apiVersion: kubeproxy.config.k8s.io/v1", says: "failed complete: {configuration}", ..PLAIN },
+        Case {
+            config: "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n",
+            without: "echo 0 > /proc/sys/user/max_inotify_instances",
+            says: "failed complete: too many {files}",
+            ..PLAIN
+        },
         Case { flags: &["--proxy-mode=ebpf"], says: "failed validate: {configuration}", ..PLAIN },
         Case {
             flags: &["--conntrack-min=1", "--conntrack-max-per-core=1"],
@@ -124,9 +139,10 @@ impl Field {
             flags = vec![format!("--config={}", config.display())];
         }
         // What it would set of the kernel is not there.
-        let script = r#"mount -t tmpfs tmpfs /proc/sys/net && PATH=$1 && shift && exec "$@""#;
+        let without = case.without;
+        let script = format!(r#"mount -t tmpfs tmpfs /proc/sys/net && {without} && PATH=$1 && shift && exec "$@""#);
         let (program, path) = (agents::kube_proxy(case.version).display().to_string(), folder.display().to_string());
-        let mut arguments = vec!["-c", script, "sh", &path, &program];
+        let mut arguments = vec!["-c", &script, "sh", &path, &program];
         arguments.extend(flags.iter().map(String::as_str));
         let process = Process::spawn(&contained(Path::new("sh"), &arguments), folder.join("log"));
         prefixed(PREFIX, &said(process, |log| enough(&prefixed(PREFIX, log))))
