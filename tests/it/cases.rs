@@ -318,6 +318,17 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("2229-cilium-keeps-single-addresses", "what a CiliumNode says of the addresses of its interfaces"),
     ("2235-one-name-two-machines", "two boot ids that a Node reports by turns"),
     ("2245-nth-cordons-but-cannot-drain", "a drain that the termination handler gives up, and its log"),
+    ("2262-image-tag-of-tuesday", "a spread over capacity types of a pod that allows only one of them"),
+    ("2264-first-hosts-behind-the-proxy", "which unit has the proxy, and which one lacks it"),
+    ("2266-ledger-does-not-come", "a SecurityGroupPolicy with more groups than an interface may have"),
+    ("2267-short-jobs-on-a-big-host", "pods of one owner, of which some start"),
+    ("2268-aggregator-three", "an instance type that takes fewer volumes than its pod mounts"),
+    ("2271-volume-helper-finds-no-room", "the pod that mounts a bucket has no room beside the pod that reads it"),
+    ("2273-runtime-of-no-type", "what the toolkit writes for containerd, and who tells it to"),
+    ("2274-two-name-servers-on-one-port", "a DNS cache on each Node, and what it means for its pods"),
+    ("2275-the-helper-that-must-be-last", "a drifted node that a PodDisruptionBudget keeps has its pods"),
+    ("2276-asked-where-nobody-answers", "a call that AWS does not offer in the region"),
+    ("2279-a-class-that-was-only-a-name", "a pod that Karpenter ignores, as its log says"),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

@@ -6,6 +6,7 @@ use super::wait::{Symptom, Wait};
 use crate::api::{Evidence, Stage};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, Pod};
+use crate::upstream::network_agents;
 use crate::upstream::node_events::{Sandbox, refused_sandbox, refuses_container};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -54,11 +55,16 @@ pub(super) fn refused_pods_wait(judging: Judging, node: &Node) -> Option<Wait> {
     let (newest, first) = if of_node || node.is_windows() {
         (*newest, refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?)
     } else {
-        refused_together(&refusals, pods, starts_elsewhere, now)?
+        let fails = |set: &str| pods_of(cluster, node, set).any(|pod| !pod.is_ready() && pod.trouble().is_some());
+        refused_together(&refusals, pods, starts_elsewhere, fails, now)?
     };
     let wait =
         waits(newest, first, "the Node is Ready, and its kubelet cannot start the pods that are scheduled there");
     Some(if of_node || !node.is_windows() { wait } else { wait.only_with_proof() })
+}
+
+fn pods_of<'c>(cluster: &'c ClusterState, node: &Node, set: &str) -> impl Iterator<Item = &'c Pod> {
+    cluster.pods_on(node.name()).filter(move |pod| pod.daemon_set() == Some(set))
 }
 
 /// Whether a pod like this one has started on another Node.
@@ -69,11 +75,13 @@ fn starts_elsewhere(cluster: &ClusterState, node: &Node, pod: &Pod, is_alike: Ki
 }
 
 /// A network or a sandbox may be refused to one pod for reasons of its own. It is the Node's affair where none that
-/// came with it or later has started, and pods of two owners wait, or one of whose owner others run elsewhere.
+/// came with it or later has started, and pods of two owners wait, or one of whose owner others run elsewhere, or the
+/// DaemonSet that refuses it fails there itself.
 fn refused_together<'e>(
     refusals: &[&'e Event],
     pods: impl Iterator<Item = &'e Pod>,
     starts_elsewhere: impl Fn(&Pod, Kinship) -> bool,
+    fails: impl Fn(&str) -> bool,
     now: DateTime<Utc>,
 ) -> Option<(&'e Event, DateTime<Utc>)> {
     // One in the network of the host needs no plugin.
@@ -98,7 +106,11 @@ fn refused_together<'e>(
     }
     let (first, _) = waiting.first()?;
     let of_many = waiting.iter().any(|(pod, _)| pod.workload() != first.workload());
-    if !of_many && !waiting.iter().any(|(pod, _)| starts_elsewhere(pod, Pod::is_same_workload)) {
+    let by_failing = |refusal: &Event| network_agents::that_refuses(&refusal.message).is_some_and(&fails);
+    let of_node = of_many
+        || waiting.iter().any(|(pod, _)| starts_elsewhere(pod, Pod::is_same_workload))
+        || waiting.iter().any(|(_, refusal)| by_failing(refusal));
+    if !of_node {
         return None;
     }
     let since =

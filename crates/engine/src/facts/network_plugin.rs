@@ -5,23 +5,7 @@ use crate::case::Case;
 use crate::objects::input::Input;
 use crate::objects::{Condition, DaemonSet, Node};
 use crate::upstream::network_agents::PLUGINS;
-pub(crate) use crate::upstream::network_agents::{KUBE_PROXY, rank};
-
-/// The DaemonSet that installs a plugin: mostly it has the plugin's name.
-/// Sources: amazon-vpc-cni-k8s v1.20.4 misc/10-aws.conflist; cilium v1.17.3 plugins/cilium-cni; calico v3.29.2
-/// cni-plugin; istio 1.26 manifests/charts/istio-cni; multus-cni v4.2.0 deployments; flannel v0.27.0 Documentation.
-pub(crate) fn of_plugin(plugin: &str) -> &str {
-    match plugin {
-        "aws-cni" | "egress-cni" => "aws-node",
-        "cilium-cni" => "cilium",
-        "calico" | "calico-ipam" => "calico-node",
-        "istio-cni" => "istio-cni-node",
-        "multus" | "multus-shim" => "kube-multus-ds",
-        "flannel" => "kube-flannel-ds",
-        "antrea" => "antrea-agent",
-        other => other,
-    }
-}
+pub(crate) use crate::upstream::network_agents::{KUBE_PROXY, of_plugin, rank};
 
 /// Programs of the reference plugins, which several network plugins bring along.
 /// Sources: containernetworking/plugins v1.7.1; amazon-vpc-cni-k8s v1.21.1 cmd/aws-vpc-cni-init/main.go.

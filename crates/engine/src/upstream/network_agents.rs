@@ -18,6 +18,30 @@ pub fn serves_pods(name: &str) -> bool {
     name == KUBE_PROXY || rank(name).is_some()
 }
 
+/// The DaemonSet that installs a plugin: mostly it has the plugin's name.
+/// Sources: amazon-vpc-cni-k8s v1.20.4 misc/10-aws.conflist; cilium v1.17.3 plugins/cilium-cni; calico v3.29.2
+/// cni-plugin; istio 1.26 manifests/charts/istio-cni; multus-cni v4.2.0 deployments; flannel v0.27.0 Documentation.
+pub fn of_plugin(plugin: &str) -> &str {
+    match plugin {
+        "aws-cni" | "egress-cni" => "aws-node",
+        "cilium-cni" => "cilium",
+        "calico" | "calico-ipam" => "calico-node",
+        "istio-cni" => "istio-cni-node",
+        "multus" | "multus-shim" => "kube-multus-ds",
+        "flannel" => "kube-flannel-ds",
+        "antrea" => "antrea-agent",
+        other => other,
+    }
+}
+
+/// The DaemonSet whose plugin refuses a pod its network.
+/// Source: containernetworking/cni v1.3.0 libcni/api.go `pluginDescription`.
+pub fn that_refuses(message: &str) -> Option<&str> {
+    let (before, _) = message.split_once(" failed (add)")?;
+    let (_, plugin) = before.split_once("plugin type=")?;
+    plugin.trim_start_matches(['\\', '"']).split(['\\', '"', ' ']).next().map(of_plugin)
+}
+
 /// A Deployment without which no pod of the agent becomes Ready.
 pub struct Server {
     agent: &'static str,
