@@ -888,6 +888,9 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("2236-nothing-to-be-had-anywhere", "capacity that runs out"),
     ("2239-six-nodes-of-full-length", "pods that wait"),
     ("2251-gpu-type-that-the-region-does-not-offer", "which instance types the region has"),
+    ("2261-since-half-past-eleven", "a quota of AWS"),
+    ("2263-three-pods-wait", "a launch that EC2 refuses"),
+    ("2278-label-read-too-early", "a Node without the resource"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.

@@ -38,6 +38,10 @@ const NO_CONNTRACK: [&str; 4] = [
 ];
 const PREFIX: &str = "[pod/kube-proxy-x7k2p/kube-proxy]";
 
+const CONFIG: &str = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+/// The limit is that of the user namespace it runs in.
+const NO_INOTIFY: &str = "echo 0 > /proc/sys/user/max_inotify_instances";
+
 const BOTH: &[&str] = &["iptables", "ip6tables"];
 
 const PLAIN: Case = Case {
@@ -54,8 +58,15 @@ fn cases() -> Vec<Case> {
     vec![
         Case { config: "apiVersion: kubeproxy.config.k8s.io/v1", says: "failed complete: {configuration}", ..PLAIN },
         Case {
-            config: "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n",
-            without: "echo 0 > /proc/sys/user/max_inotify_instances",
+            config: CONFIG,
+            without: NO_INOTIFY,
+            says: "failed complete: fsnotify watcher init: too many {files}",
+            ..PLAIN
+        },
+        Case {
+            version: BEFORE,
+            config: CONFIG,
+            without: NO_INOTIFY,
             says: "failed complete: too many {files}",
             ..PLAIN
         },
