@@ -83,6 +83,7 @@ const HEALTHY: &str = "containerd successfully booted";
 const NOT_HERE: &[(&str, &str)] = &[(
     "failed to reload cni configuration after receiving fs change event(REMOVE{}/etc/cni/net.d/{removed}){}no network config found in /etc/cni/net.d
         RunPodSandbox for {}failed, error{}failed to get sandbox image \"{image}\"{error}
+        RunPodSandbox for {}failed, error{}runc did not terminate successfully: exit status {status}
         RunPodSandbox for {}unable to start container process: {init}
         failed to setup network for sandbox{error}
         PullImage \"{image}\" failed{}failed to extract layer {layer}: operation not permitted

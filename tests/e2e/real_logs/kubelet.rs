@@ -417,6 +417,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("expected cgroupsPath to be of format \"slice:prefix:name\" for systemd cgroups", "runc says it"),
     (
         "RunPodSandbox from runtime service failed{}failed to get sandbox image \"{image}\": {error}
+        RunPodSandbox from runtime service failed{}runc did not terminate successfully: exit status {status}
         RunPodSandbox from runtime service failed{}unable to start container process: {init}
         Failed to pull image{}failed to extract layer {layer}: operation not permitted{}image=\"{image}\"
         Failed to pull image{}failed to extract layer {layer}: permission denied{}image=\"{image}\"",

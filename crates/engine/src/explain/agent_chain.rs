@@ -8,6 +8,7 @@ mod agent;
 mod behind;
 mod go_panic;
 mod host_path;
+mod machine_settings;
 mod own_host;
 mod pod;
 mod port;
@@ -20,6 +21,7 @@ mod waited_for;
 mod without_kube_proxy;
 mod words;
 
+pub(crate) use machine_settings::LIBRARY_OF_RUNC;
 pub(crate) use pod::{cannot_be_set_up, of_pod};
 pub(crate) use refusal::refused;
 pub(crate) use words::last_words;

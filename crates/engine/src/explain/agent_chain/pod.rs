@@ -5,6 +5,7 @@ use super::agent::{Agent, INSTANCE_TYPE};
 use super::behind;
 use super::go_panic;
 use super::host_path;
+use super::machine_settings::{self, of_image};
 use super::own_host::{is_outdated, outdated_host, own_host};
 use super::port;
 use super::proxy_skew::outdated_proxy;
@@ -228,26 +229,19 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             of(Proof::Open, fails("; it cannot reach the instance's metadata"), agent.blame.clone()),
         ),
         Meaning::ApiServer { address } => api_server(case, node, agent, said, says, address),
-        Meaning::Runtime { name: runtime } => {
-            let why = fails(&format!("; containerd on the Node has no runtime {runtime}"));
-            of(Proof::Lasting, why, of_image(case, node)).fix(format!(
-                "Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or have \
-                 an operator install it before this pod."
-            ))
+        Meaning::Runtime { name } => machine_settings::without_runtime(case, node, name, fails, link()),
+        Meaning::ImageWithoutSize => machine_settings::image_without_size(case, node, fails, link()),
+        Meaning::DriverVersions => machine_settings::driver_versions(case, node, fails, link()),
+        Meaning::RuntimeProgram { name: program } => {
+            machine_settings::runtime_program(case, node, program, fails, link())
         }
-        Meaning::ImageWithoutSize => image_without_size(case, node, fails, link()),
-        Meaning::DriverVersions => {
-            let why =
-                fails("; the driver's libraries on the node are of another version than its loaded kernel module");
-            of(Proof::Lasting, why, of_image(case, node)).fix(
-                "Replace or reboot the node, which ends its pods: something updated the driver's packages while the \
-                 older module was loaded. So that this does not happen again, turn off unattended upgrades of these \
-                 packages in the image or in user data.",
-            )
+        Meaning::RuntimeWithoutType => machine_settings::runtime_without_type(case, node, fails, link()),
+        Meaning::RuntimeEnds => machine_settings::runtime_ends(case, node, fails, link()),
+        Meaning::ResolverFile { path } => machine_settings::resolver_file(case, node, path, fails, link()),
+        Meaning::CgroupDriver => machine_settings::cgroup_driver(case, node, fails, link()),
+        Meaning::PluginPath { program, path } => {
+            machine_settings::plugin_path(case, node, agent, (program, path), link())
         }
-        Meaning::RuntimeProgram { name: program } => runtime_program(case, node, program, fails, link()),
-        Meaning::CgroupDriver => cgroup_driver(case, node, fails, link()),
-        Meaning::PluginPath { program, path } => plugin_path(case, node, agent, (program, path), link()),
         Meaning::CniPlugin { plugin, network } => {
             if let Some(pod) = behind::failing_plugin(case, node, agent, plugin) {
                 let deeper = of_pod(case, node, pod);
@@ -299,58 +293,6 @@ fn web_identity(agent: &Agent, fails: impl Fn(&str) -> String, link: Link) -> Ex
              the role that ServiceAccount {account} names. This disrupts nothing."
         ))
         .inspect("See the role that it names", format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"))
-}
-
-/// The configuration of containerd starts pods with a program that the image does not contain.
-fn runtime_program(case: &Case, node: &Node, program: &str, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
-    let why = fails(&format!(
-        "; containerd on the Node must start pods with {program}, but the node's image does not contain it"
-    ));
-    Explanation::new(Proof::Lasting, why, of_image(case, node), link)
-        .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
-        .fix(format!(
-            "Select an image that has {program}. EKS's NVIDIA variants have nvidia-container-runtime. Or remove \
-             {program} from containerd's configuration: in the user data, or in the settings of the operator that \
-             wrote it."
-        ))
-}
-
-/// Source: kubernetes v1.29.7 pkg/kubelet/cri/remote/remote_image.go `imageStatusV1`; Mirantis/cri-dockerd#299.
-fn image_without_size(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
-    let why = fails("; the container runtime on the node tells no size of its images, so the kubelet refuses each");
-    Explanation::new(Proof::Lasting, why, of_image(case, node), link).fix(
-        "Match the runtime and its CRI server on the node: cri-dockerd reads the sizes of Docker 25 and later from \
-         0.3.10 on, and the dockershim of old kubelets does not. Install matching versions in the image or in user \
-         data, or use containerd.",
-    )
-}
-
-/// The kubelet and the container runtime of one image manage control groups in different ways.
-fn cgroup_driver(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Explanation {
-    let why = fails("; its kubelet uses cgroupfs, but the container runtime of the same image systemd");
-    let image = node.status.node_info.os_image.as_str();
-    let differ = format!("image {image}: the cgroup drivers of kubelet and runtime differ");
-    Explanation::new(Proof::Lasting, why, of_cgroups(case, node), link)
-        .behind(Link::new(format!("Node/{}", node.name()), differ))
-        .fix(
-            "Use systemd for both: remove cgroupDriver from the kubelet's configuration and SystemdCgroup from \
-             containerd's, or pin a release of the image with the correct setting.",
-        )
-}
-
-/// containerd looks for a network plugin in a folder of its own.
-fn plugin_path(case: &Case, node: &Node, agent: &Agent, (program, path): (&str, &str), link: Link) -> Explanation {
-    let why = format!(
-        "pod {} gets no network: containerd looks for plugin {program} in {path}, but DaemonSets put theirs into \
-         /opt/cni/bin",
-        agent.name
-    );
-    Explanation::new(Proof::Lasting, why, of_runtime_settings(case, node, path), link)
-        .behind(Link::new(format!("Node/{}", node.name()), format!("its containerd takes network plugins from {path}")))
-        .fix(
-            "Set bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration to /opt/cni/bin for these \
-             nodes, and replace them, which evicts their pods.",
-        )
 }
 
 /// The pod needs an object that does not exist, or that lacks a key.
@@ -496,22 +438,6 @@ fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, li
 /// install/kubernetes/cilium/templates/cilium-agent/clusterrole.yaml; calico v3.29.2 manifests/calico.yaml.
 fn own_cluster_role(set: &str) -> Option<&str> {
     ["aws-node", "cilium", "calico-node"].contains(&set).then_some(set)
-}
-
-/// The field that selects the node's image.
-fn of_image(case: &Case, node: &Node) -> Blame {
-    case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()))
-}
-
-/// User data that configures either program may be at fault; otherwise the image brings both.
-fn of_cgroups(case: &Case, node: &Node) -> Blame {
-    let sets_it = ["cgroupDriver", "cgroup-driver", "SystemdCgroup", "containerd/config.toml"];
-    case.user_data_naming(&sets_it).unwrap_or_else(|| of_image(case, node))
-}
-
-/// User data that names it sets it; otherwise the image does.
-fn of_runtime_settings(case: &Case, node: &Node, named: &str) -> Blame {
-    case.user_data_naming(&[named]).unwrap_or_else(|| of_image(case, node))
 }
 
 fn image(case: &Case, agent: &Agent, pull: Pull, explanation: Explanation) -> Explanation {

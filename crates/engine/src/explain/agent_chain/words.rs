@@ -57,6 +57,14 @@ pub(super) enum Meaning<'t> {
     RuntimeProgram {
         name: &'t str,
     },
+    /// containerd's entry for the runtime does not say what it is.
+    RuntimeWithoutType,
+    /// The program that starts pods ends before it does anything.
+    RuntimeEnds,
+    /// The file with the kubelet's own name servers is not on the Node.
+    ResolverFile {
+        path: &'t str,
+    },
     /// The kubelet names cgroups for one driver, and the runtime uses the other.
     CgroupDriver,
     /// containerd looks for a network plugin's program in another place than DaemonSets put theirs.
@@ -104,6 +112,17 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     }
     if let Some(name) = runtime_program(said) {
         return Some(Meaning::RuntimeProgram { name });
+    }
+    // containerd v2.1 core/metadata/containers.go `validateContainer`; NVIDIA/nvidia-container-toolkit#1956.
+    if said.contains("container.Runtime.Name must be set") {
+        return Some(Meaning::RuntimeWithoutType);
+    }
+    // containerd v2.1 cmd/containerd-shim-runc-v2/process/init.go `runtimeError`, where runc has left no log.
+    if said.contains("runc did not terminate successfully: exit status 127") {
+        return Some(Meaning::RuntimeEnds);
+    }
+    if let Some(path) = resolver_file(said) {
+        return Some(Meaning::ResolverFile { path });
     }
     // kubernetes v1.36.3 cri-client/pkg/remote_image.go `imageStatusV1`; Mirantis/cri-dockerd#299.
     if said.contains("Id or size of image ") && said.contains(" is not set") {
@@ -213,6 +232,15 @@ fn runtime_program(said: &str) -> Option<&str> {
     };
     let absent = why.starts_with("no such file") || why.starts_with("executable file not found");
     program.rsplit('/').next().filter(|name| absent && !name.is_empty())
+}
+
+/// `Failed to create pod sandbox: open /run/systemd/resolve/resolv.conf: no such file or directory`. It has not come
+/// from the runtime (`rpc error: …`), and the kubelet opens no other file for a sandbox.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_sandbox.go `generatePodSandboxConfig`.
+fn resolver_file(said: &str) -> Option<&str> {
+    let (_, rest) = said.split_once("Failed to create pod sandbox: open ")?;
+    let (path, why) = rest.split_once(": ")?;
+    why.starts_with("no such file").then_some(path)
 }
 
 /// `listen tcp 127.0.0.1:50052: bind: address already in use`, `[Errno 98] Address already in use`
@@ -415,6 +443,27 @@ mod tests {
                 "OCI runtime create failed: unable to retrieve OCI runtime error (unexpected EOF): runc did not terminate successfully: exit status 255",
                 None,
             ),
+            (
+                "FailedCreatePodSandBox: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/x/log.json: no such file or directory): runc did not terminate successfully: exit status 127: unknown",
+                Some(Meaning::RuntimeEnds),
+            ),
+            (
+                "FailedCreatePodSandBox: Failed to create pod sandbox: open /run/systemd/resolve/resolv.conf: no such file or directory",
+                Some(Meaning::ResolverFile { path: "/run/systemd/resolve/resolv.conf" }),
+            ),
+            // The runtime opens files of its own.
+            (
+                "FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = failed to create sandbox: open /run/x: no such file or directory",
+                None,
+            ),
+        ] {
+            assert_eq!(meaning(said), meant, "{said}");
+        }
+    }
+
+    #[test]
+    fn words_of_programs_that_do_not_start_are_told_apart() {
+        for (said, meant) in [
             ("CrashLoopBackOff: exec /usr/bin/agent: exec format error", Some(Meaning::Architecture)),
             ("Fatal glibc error: CPU does not support x86-64-v2", Some(Meaning::Processor)),
             (

@@ -1,6 +1,6 @@
 //! The machine's log says that the container runtime does not answer.
 
-use crate::explain::{commands, logged, repair, selinux};
+use crate::explain::{agent_chain, commands, logged, repair, selinux};
 use crate::rules::prelude::*;
 use logs::fact::{Phase, Trouble};
 
@@ -17,6 +17,8 @@ fn check(case: &Case) -> Option<Opinion> {
     let fix = if root.says(WITHOUT_SIZE) {
         "Match the runtime and its CRI server on the node: cri-dockerd reads the sizes of Docker 25 and later from \
          0.3.10 on. Install matching versions in the image or in user data, or use containerd. Then replace the node."
+    } else if root.fact.names.get("status").is_some_and(|status| status == "127") {
+        agent_chain::LIBRARY_OF_RUNC
     } else if root.fact.blocks == Phase::Ready {
         "Correct what keeps runc from starting a process, in the node's image or in its user data. For example, \
          SELinux in enforcing mode needs the policy of the package container-selinux. Then replace the node."
