@@ -118,6 +118,7 @@ pub const ALL: &[&Rule] = &[
     &devices::kubelet_rejects_pods::RULE,
     &network::agent_not_ready::RULE,
     &network::agent_update_cuts_pods::RULE,
+    &network::branch_interface_refused::RULE,
     &network::branch_pods_out_of_reach::RULE,
     &node::volume_limit_too_high::RULE,
     &node::csi_driver_missing::RULE,

@@ -5,11 +5,11 @@ use super::stage::{Symptom, Wait};
 
 use crate::case::out_of_service::is_out_of_service;
 use crate::case::unanswered::{began, earliest, still_unanswered};
-use crate::case::unplaced::POD_ENI;
 
 use crate::api::{Evidence, Stage};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Event, Node, Pod};
+use crate::upstream::vpc_cni::has_branch_interface;
 use chrono::{DateTime, Utc};
 
 /// The pod that has been out of reach for longest.
@@ -22,23 +22,19 @@ pub struct BranchPods<'w> {
     since: DateTime<Utc>,
 }
 
-fn is_of_branch(pod: &Pod) -> bool {
-    pod.requests().any(|(name, _)| name == POD_ENI)
-}
-
 /// Whether another pod of the same workload, with the same probe, is reached on its Node.
 pub fn reached_elsewhere(cluster: &ClusterState, found: &BranchPods) -> bool {
     let pods = cluster.pods_in(found.pod.metadata.namespace.as_deref().unwrap_or_default());
-    let mut others = pods.filter(|pod| is_of_branch(pod) && pod.workload() == found.pod.workload());
+    let mut others = pods.filter(|pod| has_branch_interface(pod) && pod.workload() == found.pod.workload());
     others.any(Pod::is_ready)
 }
 
 pub fn branch_pods<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Utc>) -> Option<BranchPods<'w>> {
     // One that is Ready is reached.
-    if cluster.pods_on(node.name()).any(|pod| is_of_branch(pod) && pod.is_ready()) {
+    if cluster.pods_on(node.name()).any(|pod| has_branch_interface(pod) && pod.is_ready()) {
         return None;
     }
-    let cut: Vec<_> = still_unanswered(cluster, node, now).filter(|(pod, _)| is_of_branch(pod)).collect();
+    let cut: Vec<_> = still_unanswered(cluster, node, now).filter(|(pod, _)| has_branch_interface(pod)).collect();
     let (pod, event) = earliest(cut.iter().copied())?;
     Some(BranchPods { pod, event, count: cut.len(), since: began(event)? })
 }

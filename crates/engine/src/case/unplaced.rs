@@ -14,6 +14,7 @@ use crate::upstream::unplaced::{
     self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, bound_on_node, is_about_volumes, nominated,
     shortfall, unknown_label, unmet, unoffered, unspread,
 };
+use crate::upstream::vpc_cni::POD_ENI;
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
 use std::collections::BTreeMap;
@@ -57,8 +58,6 @@ pub enum Why<'w> {
 
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
-pub const POD_ENI: &str = "vpc.amazonaws.com/pod-eni";
-
 /// The resources that Karpenter knows for an instance type.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `computeCapacity`, pkg/apis/v1/labels.go.
 const OF_INSTANCE_TYPES: [&str; 11] = [
@@ -66,7 +65,7 @@ const OF_INSTANCE_TYPES: [&str; 11] = [
     "memory",
     "ephemeral-storage",
     "pods",
-    "vpc.amazonaws.com/pod-eni",
+    POD_ENI,
     "nvidia.com/gpu",
     "amd.com/gpu",
     "aws.amazon.com/neuron",

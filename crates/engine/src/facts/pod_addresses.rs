@@ -5,11 +5,15 @@ use crate::case::Case;
 use crate::case::stage::Symptom;
 use crate::objects::{Event, Node};
 use crate::upstream::node_events::{Sandbox, refused_sandbox};
+use crate::upstream::vpc_cni::has_branch_interface;
 
-/// The newest event in which a kubelet reports that a pod on the Node got no address.
+/// The newest event in which a kubelet reports that a pod on the Node got no address. One that waits for an interface
+/// of its own needs none of the Node's.
 pub(crate) fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
-    let events = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
-    events.max_by_key(|e| e.last_seen())
+    let has_own = |event: &Event| case.pods().any(|pod| event.names(&pod.metadata) && has_branch_interface(pod));
+    let events = case.cluster.pod_events_on(node.name());
+    let of_node = events.filter(|e| refused_sandbox(e) == Some(Sandbox::Address) && !has_own(e));
+    of_node.max_by_key(|e| e.last_seen())
 }
 
 /// Whether the Node waits because pods get no addresses.

@@ -131,6 +131,7 @@ kinds! {
         ApiSource::new("", "v1", "Event", "events")
             .fields("involvedObject.kind=Pod,reason=FailedScheduling,source=karpenter"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=MissingIAMPermissions"),
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=BranchAllocationFailed"),
         // Load balancers that find two groups with the cluster's tag.
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=TargetGroupBinding"),
         ApiSource::new("", "v1", "Event", "events")

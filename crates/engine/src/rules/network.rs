@@ -3,6 +3,7 @@
 pub mod agent_killed_by_probe;
 pub mod agent_not_ready;
 pub mod agent_update_cuts_pods;
+pub mod branch_interface_refused;
 pub mod branch_pods_out_of_reach;
 pub mod cluster_tag_on_two_groups;
 pub mod cni_lacks_permissions;

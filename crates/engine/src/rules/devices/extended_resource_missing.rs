@@ -102,7 +102,7 @@ const ADVERTISERS: &[Advertiser] = &[
         fix: "Install the EFA device plugin and let it tolerate the NodePool's taints.",
     },
     Advertiser {
-        resource: "vpc.amazonaws.com/pod-eni",
+        resource: vpc_cni::POD_ENI,
         who: "the VPC resource controller",
         daemon_sets: &[],
         image: "",
@@ -220,7 +220,7 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explanation> {
         .cluster
         .daemon_sets()
         .find(|d| d.metadata.name == vpc_cni::AWS_NODE)
-        .filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
+        .filter(|_| resource == vpc_cni::POD_ENI)?;
     let off = !set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
     let blame = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
         .namespace(set.metadata.namespace.as_deref().unwrap_or_default())

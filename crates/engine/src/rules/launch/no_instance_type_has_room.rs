@@ -5,13 +5,14 @@ mod no_device;
 
 use self::no_device::no_device;
 use crate::case::extended::Offer;
-use crate::case::unplaced::{Lack, POD_ENI, Unplaced, Why, requested};
+use crate::case::unplaced::{Lack, Unplaced, Why, requested};
 use crate::explain::commands;
 use crate::facts::workload::PodWorkload;
 use crate::objects::{DaemonSet, Node, NodePool, quantity};
 use crate::rules::prelude::*;
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::overhead::{self, MIB};
+use crate::upstream::vpc_cni::POD_ENI;
 
 rule! {
     cause: NoInstanceTypeHasRoom,
