@@ -150,6 +150,17 @@ const UNREACHABLE_ELSEWHERE: Pull = Pull {
     ..UNREACHABLE
 };
 
+/// The registry takes the connection, whose packets are small, and the large ones of its certificates do not arrive.
+/// Sources: <https://docs.aws.amazon.com/vpc/latest/tgw/transit-gateway-quotas.html> "MTU";
+/// bottlerocket-os/bottlerocket#3341.
+const CUT_SHORT: Pull = Pull {
+    why: "the registry takes the connection, but the TLS handshake does not end",
+    fix: "Check the way to the registry for an MTU below the node's 9001 bytes: a transit gateway passes at most 8500, \
+          a VPN less. Set a lower MTU in user data, or use VPC endpoints in the VPC of the nodes. Also check for a \
+          firewall or a proxy that reads TLS. This does not disrupt running nodes.",
+    is_about_network: true,
+};
+
 /// An image for FIPS asks the registry by another name, which the private names of a VPC endpoint for ecr.dkr do not
 /// include (`*.dkr.ecr.REGION.amazonaws.com`).
 /// Source: awslabs/amazon-eks-ami#1984; v20240807 nodeadm/internal/aws/ecr/ecr.go.
@@ -199,16 +210,9 @@ const MEANINGS: &[(&[&str], Pull)] = &[
     (&["no space left on device"], DISK_FULL),
     (&["You must specify a region"], NO_REGION),
     (&["not found", "manifest unknown", "NotFound", "does not exist"], MISSING),
+    (&["TLS handshake timeout"], CUT_SHORT),
     (
-        &[
-            "i/o timeout",
-            "deadline exceeded",
-            "connection refused",
-            "no such host",
-            "TLS handshake timeout",
-            "no route to host",
-            "dial tcp",
-        ],
+        &["i/o timeout", "deadline exceeded", "connection refused", "no such host", "no route to host", "dial tcp"],
         UNREACHABLE,
     ),
 ];
@@ -321,6 +325,10 @@ mod tests {
         assert_eq!(
             why(&format!("{pull}dial tcp 10.0.3.1:443: i/o timeout")),
             Some("the subnet has no way to the registry")
+        );
+        assert_eq!(
+            why(&format!("{pull}net/http: TLS handshake timeout")),
+            Some("the registry takes the connection, but the TLS handshake does not end")
         );
         assert_eq!(
             why(&format!(
