@@ -4,6 +4,7 @@ pub mod collect;
 pub mod diagnoses;
 pub mod dump;
 pub mod dump_time;
+pub mod kustomization;
 pub mod list;
 pub mod logs;
 pub mod pod_logs;

@@ -2,8 +2,8 @@
 
 use super::flags::{AwsFlags, LiveFlags};
 use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, block_on, color, complain, fail, load_and, print};
-use crate::ingest::dump;
 use crate::ingest::list::Reading;
+use crate::ingest::{dump, kustomization};
 use crate::report::{self, counted_as};
 use aws::questions::Question;
 use chrono::Utc;
@@ -180,6 +180,7 @@ fn conclude(args: &Lint, report: &lint::Report, unknown: usize) -> ExitCode {
 fn linted(args: &Lint, paths: &[PathBuf]) -> Result<(lint::Report, dump::Summary), String> {
     let mut files = lint::Files::default();
     let summary = dump::load(paths, &mut files);
+    files.are_patches(&kustomization::patches(&files.names()));
     ask_aws_about_images(&args.aws, &mut files)?;
     if let Some(minor) = args.kubernetes {
         files.for_kubernetes(minor);

@@ -280,7 +280,7 @@ fn daemon_pod(set: &str, machine: &Machine, status: &Value) -> Value {
 
 fn pool(name: &str, class: &Value) -> Value {
     json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name, "creationTimestamp": stamp(-3_600)},
-        "spec": {"template": {"spec": {"nodeClassRef": class}}},
+        "spec": {"template": {"spec": {"nodeClassRef": class, "requirements": []}}},
         "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "lastTransitionTime": stamp(-3_590)}]}})
 }
 

@@ -10,16 +10,22 @@ use engine::lint::page;
 use engine::lint::{Files, LintFinding, lint};
 use engine::rules;
 use nodewhy::ingest::dump::{self, Summary, load_from};
+use readers::userdata::Family;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::fs;
 use testkit::corpus::{case_folders, load_case};
 use testkit::objects::{examples, over_cluster};
 
-fn found_in(file: &str, text: &str) -> Vec<LintFinding> {
+fn read_in(file: &str, text: &str) -> Files {
     let (mut files, mut summary) = (Files::default(), Summary::default());
     load_from(file, text.as_bytes(), &mut files, &mut summary);
     assert_eq!(summary.complaints, [], "{text}");
-    lint(files, None).findings
+    files
+}
+
+fn found_in(file: &str, text: &str) -> Vec<LintFinding> {
+    lint(read_in(file, text), None).findings
 }
 
 /// `level cause file:line:column`, a `~` before a place that is not exact.
@@ -184,11 +190,12 @@ fn each_mistake_stands_at_its_line_and_column_and_its_fine_twin_is_silent() {
 #[test]
 fn the_same_user_data_in_a_file_of_its_own() {
     let text = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
+    assert_eq!(shown(&found_in("./boot.sh", text)), ["Error RefusedLabel boot.sh:2:64"]);
     assert_eq!(
-        shown(&found_in("./boot.sh", text)),
+        shown(&lint(read_in("./boot.sh", text), Some(Family::Al2)).findings),
         ["Warning BootstrapBeforeKarpenter boot.sh:2:1", "Error RefusedLabel boot.sh:2:64"]
     );
-    assert_eq!(shown(&found_in("boot", &text.replace('\n', "\r\n"))).len(), 2, "known by its first line");
+    assert_eq!(shown(&found_in("boot", &text.replace('\n', "\r\n"))).len(), 1, "known by its first line");
     assert_eq!(
         shown(&found_in("x.toml", "[settings.kubernetes]\nmax-pods = = 5\n")),
         ["Error TomlInvalid x.toml:2:12"]
@@ -487,6 +494,13 @@ fn volumes_that_ec2_refuses_or_that_are_not_the_ones_meant() {
     };
     refused("volumeSize: 8Gi", "volumeSize");
     refused("volumeSize: 20G", "volumeSize");
+    // The same images by their name. Anybody may build another of that name.
+    let named = |owner: &str| {
+        let fields = "amiFamily: AL2023\n  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 8Gi}}]";
+        let term = format!("name: amazon-eks-node-al2023-x86_64-standard-1.32-*, owner: {owner}");
+        found_in("f", &of_alias("al2023@latest", fields).replace("alias: al2023@latest", &term)).len()
+    };
+    assert_eq!((named("amazon"), named("self")), (1, 0));
     refused("volumeSize: 50Gi, encrypted: false, kmsKeyID: k", "kmsKeyID");
     refused("volumeSize: 50Gi, volumeType: gp2, iops: 3000", "iops");
     refused("volumeSize: 50Gi, volumeType: gp2, throughput: 250", "throughput");
@@ -589,6 +603,19 @@ fn a_node_pool_against_its_class_its_limits_and_the_network_plugin() {
     ] {
         assert_eq!(cpus(operator, values, limit), [""; 0], "{operator} {values} {limit}");
     }
+    let memory = |limit: &str| {
+        let text = pool("{key: kubernetes.io/os, operator: In, values: [linux]}");
+        shown(&found_in(
+            "f",
+            &text.replace("spec:\n  template", &format!("spec:\n  limits: {{memory: {limit}}}\n  template")),
+        ))
+    };
+    for limit in ["1000", "100m", "400Mi"] {
+        assert_eq!(memory(limit), ["Error LimitBelowSmallest f:5:12"], "{limit}");
+    }
+    for limit in ["1000Gi", "0", "2000000000", "512Mi"] {
+        assert_eq!(memory(limit), [""; 0], "{limit}");
+    }
     let linux = "{key: kubernetes.io/os, operator: In, values: [linux]}";
     let expires = |after: &str| with(linux, &format!("      expireAfter: {after}\n"), "role: r");
     assert_eq!(expires("10m"), ["Warning ExpiresTooSoon f:7:7"]);
@@ -634,7 +661,7 @@ fn a_comment_silences_what_it_names_and_says_why() {
     assert_eq!(yaml(" # nodewhy: ignore[UnknownValue] a test"), [""; 0]);
     let script =
         "#!/bin/bash\n# nodewhy: ignore[BootstrapBeforeKarpenter] not for Karpenter\n/etc/eks/bootstrap.sh shop\n";
-    assert_eq!(shown(&found_in("boot.sh", script)), [""; 0]);
+    assert_eq!(shown(&lint(read_in("boot.sh", script), Some(Family::Al2)).findings), [""; 0]);
     let all = run(
         &["-f", "-"],
         &pool("{key: kubernetes.io/os, operator: In, values: [Linux]} # nodewhy: ignore[UnknownValue] a test"),
@@ -891,6 +918,13 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("2261-since-half-past-eleven", "a quota of AWS"),
     ("2263-three-pods-wait", "a launch that EC2 refuses"),
     ("2278-label-read-too-early", "a Node without the resource"),
+    ("2283-hosts-that-stay-dark", "an agent that fails"),
+    ("2284-two-of-the-second-family", "an agent that fails"),
+    ("2281-replaced-by-nothing", "replacements that fail"),
+    ("2285-between-two-networks", "a pull that fails"),
+    ("2286-image-of-the-new-line", "replacements that fail"),
+    ("2288-database-pool-empty", "what EC2 refuses"),
+    ("2289-first-morning-in-zurich", "an account that AWS has not verified"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
@@ -905,6 +939,7 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("1999-userns-pool", "OverriddenByKarpenter"),
     ("2016-workshop-lab", "NodePoolNotReady"),
     ("2145-disk-faster-than-its-iops", "VolumeRefused"),
+    ("2288-database-pool-empty", "VolumeRefused"),
     ("207-containerd-argument-without-quotes", "CustomBootstrapWithoutTaint"),
     ("342-bottlerocket-userdata-folded-into-one-line", "TomlInvalid"),
     ("342-bottlerocket-userdata-folded-into-one-line", "OverriddenByKarpenter"),
@@ -993,6 +1028,138 @@ fn a_schema_judges_what_is_there_and_no_placeholder() {
     assert_eq!(whole("role: a\n  metadataOptions: {httpTokens: Required}"), ["Error RefusedByApiServer f:9:21"]);
     assert_eq!(whole("role: a\n  metadataOptions: {httpTokens: required}"), [""; 0]);
     assert_eq!(found("subnetSelectorTerms: [{id: subnet-1}]\n  role: a"), ["Error RefusedByApiServer f:4:1"]);
+    // A null is not there, and a placeholder says nothing of the fields that a rule does not read.
+    let null = "subnetSelectorTerms: null\n  securityGroupSelectorTerms: [{id: sg-1}]\n  role: a";
+    assert_eq!(found(null), ["Error RefusedByApiServer f:4:1"]);
+    let by_id = of_alias("al2023@latest", &format!("{selectors}\n  role: ${{role}}"))
+        .replace("alias: al2023@latest", "id: ami-1");
+    assert_eq!(shown(&found_in("f", &by_id)), ["Error RefusedByApiServer f:4:1"]);
+}
+
+/// What is required is missed by people who write a NodePool, and not by those who patch one.
+#[test]
+fn a_whole_object_lacks_what_is_required() {
+    let of_reference = "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n";
+    let of_requirements = "      requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]\n";
+    let found_of = |inner: &str, more: &str| {
+        let text = format!(
+            "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec:\n{more}  template:\n    \
+             spec:\n{inner}"
+        );
+        found_in("f", &text)
+    };
+    let says = |inner: &str, more: &str| {
+        found_of(inner, more).iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join(" ")
+    };
+    let (both, limits) = (format!("{of_reference}{of_requirements}"), "  limits: {cpu: 100}\n");
+    assert_eq!(says(&both, limits), "");
+    assert!(says(of_requirements, limits).contains("spec.template.spec lacks nodeClassRef, which is required"));
+    assert!(says(of_reference, limits).contains("spec.template.spec lacks requirements, which is required"));
+    // Patches, the last two by their own words.
+    assert_eq!(says(of_requirements, ""), "");
+    assert_eq!(says("      expireAfter: 720h\n", limits), "");
+    let labels = pool("x").split("  template:").next().unwrap_or_default().to_owned()
+        + "  limits: {cpu: 10}\n  template: {metadata: {labels: {a: b}}}\n";
+    assert_eq!(shown(&found_in("f", &labels)), [""; 0]);
+    assert_eq!(says(&both, "  disruption: {consolidationPolicy: WhenEmpty, $patch: replace}\n"), "");
+    assert_eq!(says(&both, "  disruption: {consolidateAfter: 1m, budgets: [{$patch: replace}]}\n"), "");
+}
+
+#[test]
+fn a_field_is_told_the_place_where_it_belongs() {
+    for (written, belongs) in [
+        ("  disruption: {consolidateAfter: 1m, expireAfter: 720h}\n", "spec.template.spec.expireAfter"),
+        ("  requirements: []\n", "spec.template.spec.requirements"),
+        ("  startupTaints: []\n", "spec.template.spec.startupTaints"),
+    ] {
+        let found = found_in("f", &(pool("{key: kubernetes.io/os, operator: In, values: [linux]}") + written));
+        assert!(found.iter().any(|finding| finding.message.contains(belongs)), "{written} {found:?}");
+    }
+}
+
+#[test]
+fn a_requirement_lacks_the_values_that_its_operator_needs() {
+    let with = |last: &str| {
+        let all = format!("{{key: kubernetes.io/os, operator: In, values: [linux]}}\n      - {last}");
+        found_in("f", &(pool(&all)))
+    };
+    for last in [
+        "{key: karpenter.sh/capacity-type, operator: In}",
+        "{key: karpenter.sh/capacity-type, operator: In, values: }",
+        "{key: karpenter.sh/capacity-type, operator: In, values: []}",
+    ] {
+        let found = with(last);
+        assert_eq!(shown(&found), ["Error RefusedByApiServer f:10:9"], "{last} {found:?}");
+    }
+    assert!(with("{key: karpenter.sh/capacity-type, operator: Exists}").is_empty());
+}
+
+/// What kustomize merges into another object is judged as a part, whatever it lacks.
+#[test]
+fn a_patch_of_kustomize_lacks_nothing() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let text = of_alias("al2023@latest", "subnetSelectorTerms: [{id: subnet-1}]\n  role: a");
+    fs::write(folder.path().join("class.yaml"), text).unwrap();
+    let file = folder.path().join("class.yaml").display().to_string();
+    assert_eq!(run(&["-f", &file], "").code, 1);
+    fs::write(folder.path().join("kustomization.yaml"), "patches: [{path: class.yaml}]\n").unwrap();
+    let patched = run(&["-f", &file], "");
+    assert_eq!((patched.code, patched.out.as_str()), (0, ""));
+}
+
+/// msfidelis, pytorch/test-infra and others keep the user data of launch templates in files of their own.
+#[test]
+fn a_file_of_user_data_may_be_a_launch_templates() {
+    for (file, text) in [
+        ("node.sh", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--max-pods=110'\n"),
+        ("fragment.sh", "set -ex\necho hello\n"),
+        (
+            "node.ps1",
+            "<powershell>\n& $EKSBootstrapScriptFile -EKSClusterName shop 3>&1 4>&1 5>&1 6>&1\n</powershell>\n",
+        ),
+        (
+            "mime.tpl",
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: \
+             text/x-shellscript\n#!/bin/bash\necho hello\n--//--\n",
+        ),
+    ] {
+        assert_eq!(shown(&found_in(file, text)), [""; 0], "{file}");
+    }
+    // Source code holds it among other text.
+    for file in ["nodes.tf", "generate.py"] {
+        let text = "#!/usr/bin/env python3\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfg\n";
+        let (mut files, mut summary) = (Files::default(), Summary::default());
+        load_from(file, text.as_bytes(), &mut files, &mut summary);
+        assert_eq!(lint(files, None).looked_at, 0, "{file}");
+    }
+}
+
+#[test]
+fn a_node_config_in_a_script_or_of_a_hybrid_node() {
+    let config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config: {maxPods: 50}\n";
+    let found = |text: &str| shown(&found_in("f", &class("AL2023", text)));
+    assert_eq!(found(&format!("#!/bin/bash\nyum install -y htop\n{config}")), ["Warning MisreadAsShell f:10:5"]);
+    for text in [
+        format!("#!/bin/bash\ncat > /etc/eks/x.yaml <<EOF\n{config}EOF\n"),
+        format!("#!/bin/bash\nCONFIG='\n{config}'\n"),
+    ] {
+        assert_eq!(found(&text), [""; 0], "{text}");
+    }
+    let of_hybrid = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: shop, region: \
+                     eu-west-1}\n  hybrid: {ssm: {activationCode: x, activationId: y}}\n";
+    assert_eq!(shown(&found_in("nodeconfig.yaml", of_hybrid)), [""; 0]);
+}
+
+#[test]
+fn what_a_script_fills_in_is_not_judged() {
+    let limits = "{key: kubernetes.io/arch, operator: In, values: [__ARCH__]}";
+    let text = pool(limits) + "  limits: {cpu: \"__CPU_LIMIT__\"}\n";
+    assert_eq!(shown(&found_in("pool.yaml.tpl", &text)), [""; 0]);
+    let auth = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata:\n  mapRoles: \
+                |\n    - rolearn: arn:aws:iam::${ACCOUNT_ID}:role/${ROLE}\n      username: \
+                system:node:{{EC2PrivateDNSName}}\n      groups: [system:bootstrappers, system:nodes]\n---\n";
+    let class = of_alias("al2023@latest", "role: ${ROLE}");
+    assert_eq!(shown(&found_in("f", &format!("{auth}{class}"))), [""; 0]);
 }
 
 #[test]
@@ -1489,15 +1656,16 @@ fn requirements_that_leave_no_value() {
 }
 
 #[test]
-fn a_taint_that_stays_and_goes() {
-    let with = |startup: &str| {
-        let taints = format!(
-            "      taints: [{{key: a, effect: NoSchedule}}]\n      startupTaints: [{{key: a, effect: {startup}}}]\n"
-        );
+fn a_taint_that_is_there_twice() {
+    let with = |taints: &str, startup: &str| {
+        let taints = format!("      taints: [{taints}]\n      startupTaints: [{startup}]\n");
         shown(&found_in("f", &(pool("{key: kubernetes.io/os, operator: In, values: [linux]}") + &taints)))
     };
-    assert_eq!(with("NoSchedule"), ["Warning TaintTwice f:11:24"]);
-    assert!(with("NoExecute").is_empty());
+    let a = "{key: a, effect: NoSchedule}";
+    assert_eq!(with(a, a), ["Error TaintTwice f:11:24"]);
+    assert_eq!(with(&format!("{a}, {{key: a, value: b, effect: NoSchedule}}"), ""), ["Error TaintTwice f:10:47"]);
+    assert!(with(a, "{key: a, effect: NoExecute}").is_empty());
+    assert!(with(a, "{key: b, effect: NoSchedule}").is_empty());
 }
 
 #[test]
@@ -1665,7 +1833,7 @@ fn a_field_of_another_type_is_named_and_the_others_are_judged() {
     assert_eq!(found("kubelet: {maxPods: 0}"), ["Error NoRoomForPods f:6:13"]);
     assert_eq!([found("kubelet: {maxPods: 1}"), found("kubelet: {maxPods: 110}")], [[""; 0]; 2]);
     // What a placeholder will be is not known.
-    let placeholders = "subnetSelectorTerms: ${subnets}\n  securityGroupSelectorTerms: ${groups}";
+    let placeholders = "subnetSelectorTerms: ${subnets}\n  securityGroupSelectorTerms: ${groups}\n  role: r";
     let (findings, mut notes) = told("f", &of_alias("al2023@latest", placeholders));
     assert_eq!(findings, [""; 0]);
     notes.sort();

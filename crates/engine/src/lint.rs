@@ -152,6 +152,18 @@ impl Files {
         self.target.karpenter = Some(version);
     }
 
+    /// The files that hold objects.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.objects.iter().map(|(_, piece)| piece.file.clone()).collect()
+    }
+
+    /// Kustomize merges the objects of these files into others.
+    pub fn are_patches(&mut self, files: &BTreeSet<String>) {
+        for (_, piece) in &mut self.objects {
+            piece.is_patch = files.contains(&piece.file);
+        }
+    }
+
     /// Adds answers of AWS.
     pub fn told(&mut self, answers: impl IntoIterator<Item = AwsObservation>) {
         self.aws.extend(answers);
@@ -205,8 +217,11 @@ impl Sink for Files {
 }
 
 fn is_user_data(file: &str, begins: &str) -> bool {
-    named(file, &["sh", "toml", "ps1", "mime"]) || guess(begins).is_some()
+    !named(file, &SOURCE_CODE) && (named(file, &["sh", "toml", "ps1", "mime"]) || guess(begins).is_some())
 }
+
+/// Files in which user data is at most a text among others, so that nodewhy cannot tell where it begins.
+const SOURCE_CODE: [&str; 10] = ["tf", "hcl", "py", "rb", "js", "ts", "go", "java", "rs", "md"];
 
 fn named(file: &str, extensions: &[&str]) -> bool {
     Path::new(file)
@@ -290,8 +305,8 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     report
 }
 
-fn user_data_file(file: &str, text: &str, family: Option<Family>, kubernetes: Option<u32>, report: &mut Report) {
-    let family = family.unwrap_or_else(|| {
+fn user_data_file(file: &str, text: &str, named_family: Option<Family>, kubernetes: Option<u32>, report: &mut Report) {
+    let family = named_family.unwrap_or_else(|| {
         let by_name = || {
             let extensions = [("toml", Family::Bottlerocket), ("ps1", Family::Windows)];
             extensions.into_iter().find(|(extension, _)| named(file, &[extension])).map(|(_, family)| family)
@@ -310,6 +325,9 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, kubernetes: Op
         return;
     }
     data.defects.extend(data.contradictions(kubernetes, &BTreeMap::new()));
+    if named_family.is_none() {
+        leave_out_karpenters(file, &mut data, &mut report.notes);
+    }
     let mut mistakes = of_user_data(&data, text, &blame, &mut report.notes);
     if kubernetes.is_some() {
         mistakes.extend(version::refused(&data, text, kubernetes, &format!("User data {file}"), &blame));
@@ -318,6 +336,21 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, kubernetes: Op
         let (line, column) = mistake.within().unwrap_or((1, 1));
         let place = Place { line: line as usize, column: column as usize, exact: true };
         report.findings.push(mistake.at(file, place));
+    }
+}
+
+/// Leaves out mistakes that are none in the user data of a launch template, which Karpenter does not change. A file does
+/// not say whose it is.
+fn leave_out_karpenters(file: &str, data: &mut UserData, notes: &mut Vec<String>) {
+    use DefectKind::{BootstrapBeforeKarpenter, MimeUnreadable, NoInterpreter, OwnTags};
+    let of_karpenter = [BootstrapBeforeKarpenter, MimeUnreadable, NoInterpreter, OwnTags];
+    let all = data.defects.len();
+    data.defects.retain(|defect| !of_karpenter.contains(&defect.kind));
+    if data.defects.len() < all {
+        notes.push(format!(
+            "{file}: if this is the user data of a node class, and not of a launch template, --ami-family {} finds more",
+            data.family
+        ));
     }
 }
 
@@ -447,6 +480,8 @@ impl Cluster {
         let own: Vec<Mistake> =
             self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
         mistakes.extend(own);
+        // Something fills in what a file leaves open. In a cluster it is too late for that.
+        mistakes.retain(|own| self.is_live || own.blame.kind != "ConfigMap" || !own.message.contains("${"));
         mistakes
     }
 

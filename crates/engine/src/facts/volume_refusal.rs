@@ -1,6 +1,6 @@
 //! The parts of a node class's volume that EC2 refuses.
 
-use crate::objects::{BlockDevice, Ebs, NodeClass};
+use crate::objects::{AmiTerm, BlockDevice, Ebs, NodeClass};
 use readers::userdata::Family;
 
 /// EC2's limits for a volume type.
@@ -113,7 +113,17 @@ fn boots(class: &NodeClass, volume: &BlockDevice) -> bool {
         Some(Family::Windows) => "/dev/sda1",
         _ => return false,
     };
-    class.has_alias() && volume.device_name.as_deref() == Some(root)
+    is_of_eks(class) && volume.device_name.as_deref() == Some(root)
+}
+
+/// Whether all its images are those that AWS builds for EKS: by an alias, or by their name and their owner.
+fn is_of_eks(class: &NodeClass) -> bool {
+    let by_name = |term: &AmiTerm| {
+        let is_amazons = term.owner.as_ref().is_some_and(|owner| owner == "amazon");
+        is_amazons && term.name.as_deref().is_some_and(|name| name.starts_with("amazon-eks-node-"))
+    };
+    let terms = &class.spec.ami_selector_terms;
+    class.has_alias() || (!terms.is_empty() && terms.iter().all(by_name))
 }
 
 /// GiB of the snapshot of EKS's own images that a volume is made of, where all images of the family have at least that.

@@ -5,7 +5,7 @@ use super::flaw::Flaw;
 use super::requirements;
 use crate::case::duration;
 use crate::facts::network_plugin;
-use crate::objects::{DaemonSet, NodeClass, NodePool, Requirement};
+use crate::objects::{DaemonSet, NodeClass, NodePool, Requirement, quantity};
 use crate::upstream::karpenter::REGISTRATION_TIMEOUT;
 use crate::upstream::startup_taint;
 use chrono::TimeDelta;
@@ -23,7 +23,7 @@ pub fn flaws<'o>(
     let of_class = class.into_iter().flat_map(|class| {
         [zones(pool, class), reservations(pool, class).filter(is_possible), system(pool, class).filter(is_possible)]
     });
-    let own = [limit(pool), expiry(pool), startup_taint(pool), taint(pool, daemon_sets)];
+    let own = [limit(pool), memory_limit(pool), expiry(pool), startup_taint(pool), taint(pool, daemon_sets)];
     of_class.chain(own).flatten().collect()
 }
 
@@ -150,6 +150,25 @@ fn limit(pool: &NodePool) -> Option<Flaw> {
         ),
         fix: format!("Make the limit {least} or more, or allow smaller instance types."),
         field: "spec.limits.cpu".into(),
+        fatal: true,
+    })
+}
+
+/// A memory limit below every machine: mostly a number without its unit. A limit of 0 switches a NodePool off.
+fn memory_limit(pool: &NodePool) -> Option<Flaw> {
+    /// No instance type has less, in bytes. Source: Amazon EC2 instance types, t3.nano.
+    const SMALLEST: f64 = 512.0 * 1_048_576.0;
+    let text = pool.spec.limits.get("memory")?;
+    let bytes = quantity::parse(text)?;
+    (bytes > 0.0 && bytes < SMALLEST).then(|| Flaw {
+        cause: "LimitBelowSmallest",
+        message: format!(
+            "NodePool {} is limited to {text} of memory, which is less than any instance type has: nothing is ever \
+             launched for it.",
+            pool.name()
+        ),
+        fix: "Write the limit with its unit, such as 1000Gi.".into(),
+        field: "spec.limits.memory".into(),
         fatal: true,
     })
 }

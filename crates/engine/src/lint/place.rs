@@ -15,6 +15,8 @@ pub struct Piece {
     line: usize,
     column: usize,
     items: Vec<usize>,
+    /// Kustomize merges it into another object, so it may lack what that one has.
+    pub is_patch: bool,
 }
 
 /// A place in a file, from 1; the column in characters.
@@ -31,7 +33,7 @@ impl From<ObjectText<'_>> for Piece {
         let ObjectText { file, text, line, column, items } = source;
         // An item of a list begins with its dash.
         let text = if text.starts_with('-') { text.replacen('-', " ", 1) } else { text.to_owned() };
-        Self { file: file.to_owned(), text, line, column, items: items.to_vec() }
+        Self { file: file.to_owned(), text, line, column, items: items.to_vec(), is_patch: false }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::flaw::Flaw;
 use super::machine_values;
 use crate::objects::intern::Interned;
-use crate::objects::{NodePool, Requirement};
+use crate::objects::{NodePool, Requirement, Taint};
 use readers::userdata::has_expansion;
 
 // karpenter v1.14.1 pkg/apis/v1/nodeclaim_validation.go SupportedNodeSelectorOps, and the enum of the NodePool's CRD
@@ -347,26 +347,30 @@ fn excluded_types(pool: &NodePool, launched: bool) -> Option<Flaw> {
     })
 }
 
-/// Taints that stand among those that stay and those that somebody removes.
-// karpenter v1.14.1 pkg/controllers/nodeclaim/lifecycle/initialization.go StartupTaintsRemoved
+/// Taints with the same key and effect, in one of the lists or in both: Karpenter takes the NodePool for invalid.
+/// Source: karpenter v1.14.1 pkg/apis/v1/nodeclaim_validation.go `validateTaintsField` (v1.0.5 the same).
 pub fn taints_twice(pool: &NodePool) -> Vec<Flaw> {
     let spec = &pool.spec.template.spec;
-    let twice = spec.startup_taints.iter().enumerate().filter(|(_, startup)| {
-        spec.taints.iter().any(|taint| taint.key == startup.key && taint.effect == startup.effect)
-    });
+    let lists = [("taints", &spec.taints), ("startupTaints", &spec.startup_taints)];
+    let all: Vec<(String, &Taint)> = lists
+        .into_iter()
+        .flat_map(|(list, taints)| taints.iter().enumerate().map(move |(at, taint)| (format!("{list}.{at}"), taint)))
+        .collect();
+    let is_same = |one: &Taint, other: &Taint| one.key == other.key && one.effect == other.effect;
+    let twice = all.iter().enumerate().filter(|(at, (_, taint))| all.iter().take(*at).any(|(_, t)| is_same(t, taint)));
     twice
-        .map(|(at, taint)| Flaw {
+        .map(|(_, (place, taint))| Flaw {
             cause: "TaintTwice",
             message: format!(
-                "NodePool {} has {}:{} among taints and startupTaints: whoever removes the one removes the other, or \
-                 the node is never initialized.",
+                "NodePool {} has the taint {}:{} twice among taints and startupTaints: Karpenter takes the NodePool \
+                 for invalid and launches nothing.",
                 pool.name(),
                 taint.key,
                 taint.effect
             ),
-            fix: "Keep it in one of the lists.".into(),
-            field: format!("spec.template.spec.startupTaints.{at}.key"),
-            fatal: false,
+            fix: "Keep one of them: in startupTaints if something removes it, else in taints.".into(),
+            field: format!("spec.template.spec.{place}.key"),
+            fatal: true,
         })
         .collect()
 }

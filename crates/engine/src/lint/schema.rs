@@ -10,21 +10,34 @@ use crate::api::Blame;
 use crate::upstream::schemas::{self, Schema};
 use kube_cel::{ErrorKind, Validator};
 use serde_json::Value;
-use structure::{Misfit, has_placeholder, misfits};
+use structure::{Extent, Misfit, has_placeholder, misfits};
 
 /// The mistakes in an object's `spec`, each with its place. Those that `is_told` knows have a finding that says more.
 pub fn flaws(blame: &Blame, object: &Value, piece: &Piece, is_told: &dyn Fn(&str) -> bool) -> Vec<(Mistake, Place)> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let Some(schema) = schemas::find(text("apiVersion"), text("kind")) else { return Vec::new() };
-    let spec = &object["spec"];
-    let mut found = misfits(&schema.spec, spec);
+    let spec = &without_nulls(&object["spec"]);
+    let extent = if piece.is_patch { Extent::Part } else { Extent::of(&schema.spec, spec) };
+    let mut found = misfits(&schema.spec, spec, extent);
     if is_of_auto_mode(spec) {
         found.retain(|misfit| !misfit.is_unknown);
     }
-    let broken = broken_rules(schema, spec, &found);
+    let broken = broken_rules(schema, spec, &found, extent);
     found.extend(broken);
     found.retain(|misfit| !is_told(&misfit.path.join(".")));
     found.into_iter().map(|misfit| flaw(blame, piece, &misfit)).collect()
+}
+
+/// As the API server sees it, which drops nulls first.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(key, value)| (key.clone(), without_nulls(value))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 fn flaw(blame: &Blame, piece: &Piece, misfit: &Misfit) -> (Mistake, Place) {
@@ -55,34 +68,56 @@ fn is_of_auto_mode(spec: &Value) -> bool {
 }
 
 /// The rules of the schema that the object breaks, where its structure is right.
-fn broken_rules(schema: &Schema, spec: &Value, misfits: &[Misfit]) -> Vec<Misfit> {
+fn broken_rules(schema: &Schema, spec: &Value, misfits: &[Misfit], extent: Extent) -> Vec<Misfit> {
     let Err(errors) = Validator::new().validate_compiled(&schema.rules, spec, None) else { return Vec::new() };
     let mut broken: Vec<Misfit> = Vec::new();
     for error in errors.as_slice() {
-        let path = path_of(&error.field_path);
+        let mut path = path_of(&error.field_path);
         let Some(part) = at(spec, &path) else { continue };
-        // A rule that cannot be evaluated says nothing: its field has another type, or is left to a patch.
         let is_told =
             misfits.iter().any(|own| !own.is_unknown && (own.path.starts_with(&path) || path.starts_with(&own.path)));
-        let is_partial = path.len() == 1 && lacks_required(schema, spec);
-        if error.kind != ErrorKind::ValidationFailure || is_told || is_partial || has_placeholder(part) {
+        // Something may have to merge the object with its rest before it is whole.
+        let is_partial = path.len() == 1 && extent == Extent::Part;
+        if is_told || is_partial || is_filled_in(&error.rule, part) {
             continue;
         }
+        let says = match (&error.kind, error.message.split_once("No such key: ")) {
+            (ErrorKind::ValidationFailure, _) => format!("breaks a rule of the kind: {}", error.message),
+            // The items of a list are complete. Other fields may be left to a patch.
+            (ErrorKind::EvaluationError, Some((_, key))) if part.is_array() => {
+                format!("lacks {key}, which a rule of the kind reads")
+            }
+            _ => continue,
+        };
+        path.extend(item_at_fault(schema, spec, &path, &error.rule));
         if broken.iter().all(|own| own.path != path) {
-            broken.push(Misfit {
-                path,
-                says: format!("breaks a rule of the kind: {}", error.message),
-                is_unknown: false,
-            });
+            broken.push(Misfit { path, says, is_unknown: false });
         }
     }
     broken
 }
 
-/// Whether something has to merge the object with its rest before it is whole.
-fn lacks_required(schema: &Schema, spec: &Value) -> bool {
-    let required = schema.spec["required"].as_array().into_iter().flatten();
-    required.filter_map(Value::as_str).any(|field| spec.get(field).is_none())
+/// Whether a template will fill in what the rule reads of this part.
+fn is_filled_in(rule: &str, part: &Value) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut read = rule.split("self.").skip(1).map(|rest| rest.split(|c| !is_name(c)).next().unwrap_or_default());
+    let Some(fields) = part.as_object().filter(|_| rule.contains("self.")) else { return has_placeholder(part) };
+    read.any(|field| fields.get(field).is_some_and(has_placeholder))
+}
+
+/// The place of the item that breaks the rule of its list on its own.
+fn item_at_fault(schema: &Schema, spec: &Value, path: &[String], rule: &str) -> Option<String> {
+    let count = at(spec, path)?.as_array()?.len();
+    let breaks = |place: &usize| {
+        let mut alone = spec.clone();
+        let Some(Value::Array(items)) = at_mut(&mut alone, path) else { return false };
+        *items = vec![items.swap_remove(*place)];
+        let broken = Validator::new().validate_compiled(&schema.rules, &alone, None);
+        broken.is_err_and(|errors| {
+            errors.as_slice().iter().any(|error| error.rule == rule && path_of(&error.field_path) == path)
+        })
+    };
+    (0..count).find(breaks).map(|place| place.to_string())
 }
 
 /// `amiSelectorTerms[0].alias` as steps, behind `spec`.
@@ -98,9 +133,17 @@ fn at<'v>(spec: &'v Value, path: &[String]) -> Option<&'v Value> {
     })
 }
 
+fn at_mut<'v>(spec: &'v mut Value, path: &[String]) -> Option<&'v mut Value> {
+    path.iter().skip(1).try_fold(spec, |value, step| match value {
+        Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
+        _ => value.get_mut(step),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{misfits, schemas};
+    use super::structure::form;
+    use super::{Extent, misfits, schemas};
     use kube_cel::{CompiledSchema, ErrorKind, Validator};
     use regex::Regex;
     use serde_json::{Value, json};
@@ -135,7 +178,7 @@ mod tests {
             patterns(&schema.spec, &mut all);
             assert!(all.len() >= least, "{kind}: {all:?}");
             for pattern in all {
-                assert!(Regex::new(&pattern).is_ok(), "{kind}: {pattern}");
+                assert!(Regex::new(&pattern).is_ok() && form(&pattern).is_some(), "{kind}: {pattern}");
             }
         }
     }
@@ -164,7 +207,7 @@ mod tests {
             [("karpenter.sh/v1", "NodePool", pool, 5), ("karpenter.k8s.aws/v1", "EC2NodeClass", class, 8)]
         {
             let schema = schemas::find(api_version, kind).expect("a schema");
-            assert!(misfits(&schema.spec, &spec).is_empty(), "{kind}: the structure is right");
+            assert!(misfits(&schema.spec, &spec, Extent::Part).is_empty(), "{kind}: the structure is right");
             let errors = Validator::new().validate_compiled(&schema.rules, &spec, None).expect_err("broken rules");
             let other: Vec<_> = errors.as_slice().iter().filter(|e| e.kind != ErrorKind::ValidationFailure).collect();
             assert!(other.is_empty(), "{other:#?}");

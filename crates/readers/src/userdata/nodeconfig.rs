@@ -93,10 +93,13 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
     }
     let spec = root.get("spec");
     let (mut refused, mut ignored) = (None, Vec::new());
+    // The nodeadm of hybrid nodes has the same apiVersion, and fields of its own: aws/eks-hybrid api/v1alpha1.
+    let is_hybrid = spec.is_some_and(|spec| spec.get("hybrid").is_some());
     for (name, node) in root.entries() {
         kubelet_config::walk(NODE_CONFIG, text, name, node, &mut |wrong| match wrong {
             Wrong::Refused(span, why) if refused.is_none() => refused = Some(wrong_type(&why, span)),
             Wrong::Refused(..) => {}
+            Wrong::Ignored(..) if is_hybrid => {}
             Wrong::Ignored(span, message) => ignored.push(Defect { kind: DefectKind::FieldIgnored, span, message }),
         });
     }

@@ -10,9 +10,13 @@ use crate::source_text::Span;
 const DIRECTIVES: [&str; 12] =
     ["if", "for", "else", "elif", "endif", "endfor", "range", "with", "end", "include", "template", "define"];
 
-/// Whether a part of this text will be filled in: `${x}`, `{{ x }}`, `%{ if x }`, `<NAME>`.
+/// Whether a part of this text will be filled in: `${x}`, `{{ x }}`, `%{ if x }`, `<NAME>`, `__NAME__`.
 pub fn has_placeholder(text: &str) -> bool {
-    text.contains("${") || text.contains("{{") || is_named(text) || text.lines().any(|line| starts(line).is_some())
+    text.contains("${")
+        || text.contains("{{")
+        || is_named(text)
+        || is_between_underscores(text)
+        || text.lines().any(|line| starts(line).is_some())
 }
 
 /// Whether the text begins with one.
@@ -29,6 +33,15 @@ fn is_named(text: &str) -> bool {
         name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.ends_with(|c: char| c.is_ascii_alphanumeric())
             && name.chars().all(is_word)
+    })
+}
+
+/// `__CPU_LIMIT__`, as scripts with sed have them.
+fn is_between_underscores(text: &str) -> bool {
+    let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    text.split_once("__").is_some_and(|(_, rest)| {
+        let word = rest.split(|c| !is_capital(c)).next().unwrap_or_default();
+        word.ends_with("__") && word.starts_with(|c: char| c.is_ascii_uppercase())
     })
 }
 
@@ -154,10 +167,28 @@ mod tests {
 
     #[test]
     fn placeholders_are_told_from_what_only_looks_like_them() {
-        for text in ["a=${b}", "x {{ .Values.y }}", "<CLUSTER_NAME>", "<your role>", "%{ if x ~}", "a%{ endfor ~}"] {
+        for text in [
+            "a=${b}",
+            "x {{ .Values.y }}",
+            "<CLUSTER_NAME>",
+            "__CPU_LIMIT__",
+            "<your role>",
+            "%{ if x ~}",
+            "a%{ endfor ~}",
+        ] {
             assert!(has_placeholder(text), "{text}");
         }
-        for text in ["cat <in >out", "a < b > c", "%{http_code}", "$HOME", "$(date)", "<<EOF", "memory.available<5%"] {
+        for text in [
+            "cat <in >out",
+            "a < b > c",
+            "%{http_code}",
+            "$HOME",
+            "$(date)",
+            "<<EOF",
+            "memory.available<5%",
+            "__name__",
+            "a__B",
+        ] {
             assert!(!has_placeholder(text), "{text}");
         }
         for text in ["${x}", "\n  {{- if x }}", "%{ if x }"] {

@@ -170,6 +170,14 @@ impl Reader<'_> {
                 unreadable.message
             );
             self.defect(DefectKind::MisreadAsShell, unreadable.span, message);
+        } else if let Some(at) = (runs && self.data.family == Family::Al2023).then(|| node_config_among(text)).flatten()
+        {
+            let span = Span::new(span.start + at.start, span.start + at.end);
+            self.defect(
+                DefectKind::MisreadAsShell,
+                span,
+                "this NodeConfig is in a shell script, so nodeadm never sees it; put it into a MIME part of its own",
+            );
         } else if self.data.family == Family::Al2 && !runs && nodeconfig::names_itself_node_config(text) {
             self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
         } else if !runs && placeholder::begins(text) {
@@ -786,6 +794,16 @@ fn is_typographic(c: char) -> bool {
 fn character(text: &str, at: usize) -> Span {
     let length = text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
     Span::new(at, at + length)
+}
+
+/// The line of a shell script with which a NodeConfig begins that is no input of a command, and no text in quotes.
+fn node_config_among(script: &str) -> Option<Span> {
+    let at = script.find("\napiVersion: node.eks.aws/")? + 1;
+    let (before, rest) = script.split_at_checked(at)?;
+    let is_quoted = ['"', '\''].iter().any(|quote| before.matches(*quote).count() % 2 == 1);
+    let is_of_shell = before.lines().next().is_some_and(|interpreter| interpreter.contains("sh"));
+    let line = rest.lines().next().unwrap_or_default();
+    (is_of_shell && !is_quoted && !before.contains("<<")).then(|| Span::new(at, at + line.len()))
 }
 
 /// What Karpenter's own `NodeConfig` always sets.

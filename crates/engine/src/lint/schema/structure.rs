@@ -18,10 +18,70 @@ pub struct Misfit {
 }
 
 /// Everything in the value that does not fit. Placeholders of templates fit everywhere.
-pub fn misfits(schema: &Value, value: &Value) -> Vec<Misfit> {
-    let mut walk = Walk { path: vec!["spec".to_owned()], misfits: Vec::new() };
+pub fn misfits(schema: &Value, value: &Value, extent: Extent) -> Vec<Misfit> {
+    let mut walk = Walk { root: schema, path: vec!["spec".to_owned()], extent, misfits: Vec::new() };
     walk.value(schema, value);
     walk.misfits
+}
+
+/// How much of an object a file holds. Something may merge a part with the rest: a patch of kustomize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// It lacks nothing that every object of its kind needs.
+    Whole,
+    /// It lacks one such field, beside others that only an object has which is meant to be whole.
+    AllButOne,
+    Part,
+}
+
+impl Extent {
+    pub fn of(schema: &Value, spec: &Value) -> Self {
+        if has_directive(spec) {
+            return Self::Part;
+        }
+        match lacking(schema, spec) {
+            0 => Self::Whole,
+            1 if has_more(schema, spec) => Self::AllButOne,
+            _ => Self::Part,
+        }
+    }
+}
+
+/// Whether it says itself how it is to be merged. Source: kustomize v5 api/krusty, strategic merge patches (`$patch`).
+fn has_directive(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_directive),
+        Value::Object(fields) => fields.iter().any(|(key, value)| key == "$patch" || has_directive(value)),
+        _ => false,
+    }
+}
+
+/// How many fields it lacks of those that every object of its kind needs, the inner ones counted. A reference that is
+/// not complete counts once.
+fn lacking(schema: &Value, value: &Value) -> usize {
+    let is_reference = required(schema).all(|field| schema["properties"][field]["type"] == "string");
+    let each = required(schema).map(|field| {
+        let inner = lacking(&schema["properties"][field], &value[field]);
+        if is_absent(value, field) { inner.max(1) } else { inner }
+    });
+    let all: usize = each.sum();
+    if is_reference { all.min(1) } else { all }
+}
+
+/// A patch changes little: the whole has fields beside those that it needs, or most of those.
+fn has_more(schema: &Value, spec: &Value) -> bool {
+    let needed = required(schema).count();
+    let present = required(schema).filter(|field| !is_absent(spec, field)).count();
+    let others = spec.as_object().map_or(0, serde_json::Map::len) - present;
+    if needed > 2 { present + 1 == needed } else { others > 0 }
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn is_absent(value: &Value, field: &str) -> bool {
+    value.get(field).is_none()
 }
 
 /// Whether a template will fill in some of the value.
@@ -34,12 +94,14 @@ pub fn has_placeholder(value: &Value) -> bool {
     }
 }
 
-struct Walk {
+struct Walk<'s> {
+    root: &'s Value,
     path: Vec<String>,
+    extent: Extent,
     misfits: Vec<Misfit>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn refuse(&mut self, says: String) {
         self.misfits.push(Misfit { path: self.path.clone(), says, is_unknown: false });
     }
@@ -51,8 +113,7 @@ impl Walk {
     }
 
     fn value(&mut self, schema: &Value, value: &Value) {
-        // The API server drops a null.
-        if value.is_null() || value.as_str().is_some_and(has_expansion) {
+        if value.as_str().is_some_and(has_expansion) {
             return;
         }
         if let Some(wanted) = wanted_type(schema, value) {
@@ -70,7 +131,10 @@ impl Walk {
             Value::String(text) => self.text(schema, text),
             Value::Number(number) => self.number(schema, number.as_f64().unwrap_or_default()),
             Value::Array(items) => self.list(schema, items),
-            Value::Object(fields) => self.map(schema, fields),
+            Value::Object(fields) => {
+                self.missing(schema, value);
+                self.map(schema, fields);
+            }
             Value::Null | Value::Bool(_) => {}
         }
     }
@@ -119,7 +183,6 @@ impl Walk {
         if schema["maxProperties"].as_u64().is_some_and(|most| length > most) {
             self.refuse(format!("has {length} keys, but at most {} are allowed", schema["maxProperties"]));
         }
-        self.missing(schema, fields);
         let known = schema["properties"].as_object();
         let others = schema.get("additionalProperties").filter(|others| others.is_object());
         let is_open = schema["x-kubernetes-preserve-unknown-fields"] == true;
@@ -132,9 +195,10 @@ impl Walk {
                 && !is_open
                 && !has_expansion(key)
             {
-                let says = match nearest(key, known.keys()) {
-                    Some(near) => format!("is unknown. The kind has {near}"),
-                    None => "is unknown".to_owned(),
+                let says = match (nearest(key, known.keys()), the_place_of(key, self.root)) {
+                    (Some(near), _) => format!("is unknown. The kind has {near}"),
+                    (None, Some(place)) => format!("is unknown. The kind has {place}"),
+                    (None, None) => "is unknown".to_owned(),
                 };
                 let path = self.path.iter().chain([key]).cloned().collect();
                 self.misfits.push(Misfit { path, says, is_unknown: true });
@@ -142,16 +206,14 @@ impl Walk {
         }
     }
 
-    /// A file may hold a part of an object that something merges with the rest: a patch of kustomize. Then it lacks
-    /// more than one field, or has nothing else. What merges them replaces lists as a whole, so their items are
-    /// complete.
-    fn missing(&mut self, schema: &Value, fields: &serde_json::Map<String, Value>) {
-        let Some(required) = schema["required"].as_array() else { return };
-        let missing: Vec<&str> =
-            required.iter().filter_map(Value::as_str).filter(|field| !fields.contains_key(*field)).collect();
+    /// What merges a part with the rest replaces lists as a whole, so their items are complete.
+    fn missing(&mut self, schema: &Value, fields: &Value) {
+        let missing: Vec<&str> = required(schema).filter(|field| is_absent(fields, field)).collect();
         let is_in_list = self.path.iter().any(|step| step.bytes().all(|byte| byte.is_ascii_digit()));
-        let is_whole = missing.len() == 1 && required.len() > 2;
-        if !missing.is_empty() && (is_in_list || is_whole) {
+        if has_directive(fields) {
+            return;
+        }
+        if !missing.is_empty() && (is_in_list || self.extent != Extent::Part) {
             self.refuse(format!("lacks {}, which is required", missing.join(" and ")));
         }
     }
@@ -174,15 +236,39 @@ fn wanted_type(schema: &Value, value: &Value) -> Option<&'static str> {
     (!fits).then_some(wanted)
 }
 
-/// The forms of which the pattern says little to people.
-fn form(pattern: &str) -> Option<&'static str> {
+/// What a pattern wants, in words: patterns say little to people.
+pub fn form(pattern: &str) -> Option<&'static str> {
     Some(match pattern {
         r"^(([0-9]+(s|m|h))+|Never)$" => "a duration in hours, minutes and seconds, such as 720h, or Never",
         r"^([0-9]+(s|m|h))+$" => "a duration in hours, minutes and seconds, such as 24h",
+        r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$" => "a duration in hours and minutes, such as 8h or 1h30m",
         r"^((100|[0-9]{1,2})%|[0-9]+)$" => "a number of nodes, or a percentage up to 100%",
         r"^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}|64000)G|([1-9]||[1-5][0-7]|58)Ti|([1-9]||[1-5][0-9]|6[0-3]|64)T)$" => {
             "a size in Gi, G, Ti or T, such as 100Gi"
         }
+        r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$" => {
+            "a quantity, such as 100, 500m, 192Gi or 192G"
+        }
+        r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$" => {
+            "a cron expression of five fields, such as 0 9 * * 1-5, or @daily"
+        }
+        r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$" => {
+            "a name of letters, digits, -, _ and ., such as team or example.com/team"
+        }
+        r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$" => {
+            "letters, digits, -, _ and ., with a letter or a digit at both ends"
+        }
+        r"^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$" => {
+            "an amount or a percentage with its sign, such as +0.05 or -10%"
+        }
+        r"^\d+(\.\d+)?$" => "a price, such as 0.05",
+        r"^[^/]*$" => "a group without a version, such as karpenter.k8s.aws",
+        r"^[0-9]{12}$" => "an account of twelve digits",
+        "subnet-[0-9a-z]+" => "an id such as subnet-0123456789abcdef0",
+        "sg-[0-9a-z]+" => "an id such as sg-0123456789abcdef0",
+        "ami-[0-9a-z]+" => "an id such as ami-0123456789abcdef0",
+        "^cr-[0-9a-z]+$" => "an id such as cr-0123456789abcdef0",
+        "^pg-[0-9a-z]+$" => "an id such as pg-0123456789abcdef0",
         _ => return None,
     })
 }
@@ -196,6 +282,23 @@ fn shown(value: &Value) -> String {
     } else {
         format!("{}…", text.chars().take(LONGEST).collect::<String>())
     }
+}
+
+/// The one place of the kind that has a field of this name.
+fn the_place_of(name: &str, root: &Value) -> Option<String> {
+    fn search(name: &str, schema: &Value, path: &str, found: &mut Vec<String>) {
+        for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{key}");
+            search(name, inner, &path, found);
+            if key == name {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    search(name, root, "spec", &mut found);
+    let [place] = &mut *found else { return None };
+    Some(std::mem::take(place))
 }
 
 /// The known key that differs in case, or by one or two letters.
