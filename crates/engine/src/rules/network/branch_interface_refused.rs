@@ -40,6 +40,7 @@ fn check(case: &Case) -> Option<Opinion> {
         return Finding::new(Confidence::Likely, format!("{head}."), case.wait.evidence.clone())
             .blaming(of_pod)
             .fix("Find out why the VPC resource controller (in the EKS control plane) gives the pod no interface.")
+            .inspect("See the pod's own events", describe.clone())
             .unknown("Do the pod's events say why it gets no interface?", describe)
             .into();
     };
